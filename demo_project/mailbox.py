@@ -1,0 +1,30 @@
+"""An e-mail backend that puts each message into a file of its own, openable by any mail program.
+
+Django's own file backend appends the messages of a connection to one log.
+"""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.core.mail.backends.base import BaseEmailBackend
+from django.utils import timezone
+
+
+class EmailBackend(BaseEmailBackend):
+    """Write each message to ``EMAIL_FILE_PATH`` as ``<time>-….eml``."""
+
+    def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
+        folder = Path(settings.EMAIL_FILE_PATH)
+        folder.mkdir(parents=True, exist_ok=True)
+        for message in email_messages:
+            prefix = f"{timezone.now():%Y%m%d-%H%M%S}-"
+            handle, path = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(message.message().as_bytes(linesep="\r\n"))
+            # Renamed when complete, so that whoever watches the folder never reads half a mail.
+            Path(path).rename(Path(path).with_suffix(".eml"))
+        return len(email_messages)

@@ -1,0 +1,10 @@
+"""URLs of the demo: the newsroom in front, the admin behind (with RQ's dashboard inside it)."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("accounts/", include("django.contrib.auth.urls")),
+    path("admin/", admin.site.urls),
+    path("", include("demo_project.newsroom.urls")),
+]

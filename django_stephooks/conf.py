@@ -1,0 +1,50 @@
+"""The `STEPHOOKS` setting: defaults, and one object that reads it anew at each access.
+
+Nothing is frozen at import, so `override_settings(STEPHOOKS={...})` works in every test.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+DEFAULTS: dict[str, Any] = {
+    # How turns get a worker: "rq", "inline", or the dotted path of a Runtime.
+    "RUNTIME": "rq",
+    # The queue (a name in RQ_QUEUES) of workflows that name none, and of the sweep.
+    "QUEUE": "default",
+    # How long a worker may be silent before its run is given to another one.
+    "LEASE": "60s",
+    # How long one turn may take, unless the workflow says otherwise.
+    "JOB_TIMEOUT": "10m",
+    # How many crashed turns in a row are made good before the run fails.
+    "MAX_RECOVERIES": 3,
+    "SWEEP_INTERVAL": "5s",
+    "SWEEP_BATCH": 500,
+    # A run that is ready for longer than this without a worker gets another ring of the bell.
+    "READY_GRACE": "10s",
+    # One worker's job goes on with further ready runs for about this long.
+    "BATCH_SECONDS": "5s",
+    "MAX_PAYLOAD_BYTES": 256 * 1024,
+    "MAX_CHECKPOINT_BYTES": 16 * 1024 * 1024,
+    "ALLOW_SELF_REVIEW": False,
+    "LINK_REQUIRES_LOGIN": False,
+    "BULK_LIMIT": 200,
+}
+
+DURATIONS = ("LEASE", "JOB_TIMEOUT", "SWEEP_INTERVAL", "READY_GRACE", "BATCH_SECONDS")
+
+
+class AppSettings:
+    """`app_settings.NAME`: the project's `STEPHOOKS["NAME"]`, or the default."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            default = DEFAULTS[name]
+        except KeyError:
+            raise AttributeError(f"STEPHOOKS has no setting {name!r}.") from None
+        return getattr(settings, "STEPHOOKS", {}).get(name, default)
+
+
+app_settings = AppSettings()

@@ -1,0 +1,186 @@
+"""Where in the run am I: the call being worked on, and the branch of concurrent code it is on.
+
+A *frame* is one call in progress: the workflow's own (its call name is ""), or a step's. Frames
+form a tree, and a call is named by its place in it. A *branch* is a line of control: the one that
+the turn began with, and one for each asyncio task. A suspension stops the branch it happened on and
+those that wait for it, and leaves its siblings going.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from typing import TYPE_CHECKING, Any
+
+from django_stephooks.exceptions import NotInRunError
+
+from .retries import RetryPolicy
+
+if TYPE_CHECKING:
+    from .turn import Turn
+
+MAX_CALL_LENGTH = 400
+
+
+class SuspensionSignal(BaseException):
+    """Unwinds the code of a run down to the engine.
+
+    A BaseException, so that `except Exception` (an error middleware, a retry decorator) lets it
+    pass. Code that catches it all the same only delays it: see `Frame.gate` and `calls.call_step`.
+    """
+
+
+class Branch:
+    """A line of control. Once stopped, every durable call on it raises the signal."""
+
+    __slots__ = ("parent", "stopped")
+
+    def __init__(self, parent: Branch | None = None) -> None:
+        self.parent = parent
+        self.stopped = False
+
+    def stop(self) -> None:
+        branch: Branch | None = self
+        while branch is not None:
+            branch.stopped = True
+            branch = branch.parent
+
+
+class Frame:
+    """One call in progress.
+
+    `suspended`: it, or a call in it, waits, so it can not complete in this turn, whatever its code
+    does. `error`: its `on_created` failed, so the attempt failed, whatever its code does.
+    """
+
+    __slots__ = ("call", "checkpoint", "counts", "error", "parent", "retries", "suspended", "turn")
+
+    def __init__(
+        self, turn: Turn, call: str, *, parent: Frame | None, retries: RetryPolicy
+    ) -> None:
+        self.turn = turn
+        self.call = call
+        self.parent = parent
+        self.retries = retries
+        self.counts: Counter[str] = Counter()
+        self.suspended = False
+        self.error: Exception | None = None
+        # "unknown" until asked for or written in this turn; then "stored" or "deleted".
+        self.checkpoint = "unknown"
+
+    def name_call(self, name: str, key: str | None = None) -> str:
+        """The name of the next call made here: `parent/name:n`, or `parent/name[key]`."""
+        if key is None:
+            self.counts[name] += 1
+            last = f"{name}:{self.counts[name]}"
+        else:
+            last = f"{name}[{key}]"
+        call = f"{self.call}/{last}" if self.call else last
+        if len(call) > MAX_CALL_LENGTH:
+            raise ValueError(
+                f"The call name {call[:80]!r}… is longer than {MAX_CALL_LENGTH} characters: "
+                "shorten its key, or nest steps less deeply."
+            )
+        return call
+
+    def gate(self) -> None:
+        """Called first by every durable call: nothing more happens on a branch that was stopped."""
+        if self.turn.end is not None or current_branch().stopped:
+            raise SuspensionSignal
+
+    def suspend(self) -> SuspensionSignal:
+        """Note that this call waits, and return the signal to raise."""
+        frame: Frame | None = self
+        while frame is not None:
+            frame.suspended = True
+            frame = frame.parent
+        current_branch().stop()
+        return SuspensionSignal()
+
+
+_frame: contextvars.ContextVar[Frame | None] = contextvars.ContextVar(
+    "stephooks_frame", default=None
+)
+_branch: contextvars.ContextVar[Branch | None] = contextvars.ContextVar(
+    "stephooks_branch", default=None
+)
+
+
+def current_frame() -> Frame | None:
+    return _frame.get()
+
+
+def require_frame(function: str) -> Frame:
+    frame = _frame.get()
+    if frame is None:
+        raise NotInRunError(
+            f"{function}() was called outside a run. It works in a workflow or a step that a worker runs: "
+            "begin one with .start()."
+        )
+    return frame
+
+
+def current_branch() -> Branch:
+    branch = _branch.get()
+    if branch is None:
+        branch = Branch()
+        _branch.set(branch)
+    return branch
+
+
+class entered:  # noqa: N801  (used as a context manager, and one per call: a class is the cheapest)
+    """`with entered(frame):` the code inside belongs to this call."""
+
+    __slots__ = ("frame", "token")
+
+    def __init__(self, frame: Frame | None) -> None:
+        self.frame = frame
+
+    def __enter__(self) -> None:
+        self.token = _frame.set(self.frame)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _frame.reset(self.token)
+
+
+def start_branch(branch: Branch) -> None:
+    _branch.set(branch)
+
+
+def holds_signal(error: BaseException | None) -> bool:
+    """Whether this is the signal, or a group of a TaskGroup's with it inside."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(holds_signal(inner) for inner in error.exceptions)
+    return isinstance(error, SuspensionSignal)
+
+
+@contextlib.contextmanager
+def branching(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Give each asyncio task that a run's code creates a branch of its own, below its creator's."""
+    outer: Any = loop.get_task_factory()
+
+    def factory(
+        loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **options: Any
+    ) -> Any:
+        context = options.pop("context", None) or contextvars.copy_context()
+        frame = context.run(current_frame)
+        if frame is not None:
+            parent = context.run(current_branch)
+            context.run(start_branch, Branch(parent))
+            frame.turn.concurrent = True
+        if outer is None:
+            task = asyncio.Task(coro, loop=loop, context=context, **options)
+        else:
+            task = outer(loop, coro, context=context, **options)
+        if frame is not None:
+            frame.turn.tasks.add(task)
+        return task
+
+    loop.set_task_factory(factory)
+    try:
+        yield
+    finally:
+        loop.set_task_factory(outer)

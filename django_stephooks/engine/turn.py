@@ -1,0 +1,381 @@
+"""A turn: one stretch of work on a run, from claim to settle. The one file to read first.
+
+    claim   `worker.work` takes a ready run from the database
+    replay  the function is called from the top; recorded calls hand out what was recorded (`calls`)
+    work    the first call that is not recorded really happens, and is recorded
+    settle  the run is completed, failed, or suspended, in one transaction
+
+If the process is killed anywhere in here, the run stays `running` until its lease ends; then the
+sweep makes it ready, and the next turn replays up to the last thing that was recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from datetime import datetime
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.db import DatabaseError, InterfaceError, OperationalError, connections
+from django.utils import timezone
+
+from django_stephooks import codec, signals
+from django_stephooks.exceptions import (
+    NonDeterminismError,
+    RunLostError,
+    SerializationError,
+    StepHooksError,
+    TurnTimeoutError,
+    UnknownWorkflowError,
+)
+from django_stephooks.models import Event, Hook, Run
+from django_stephooks.models.transactions import write_alias
+from django_stephooks.registry import get
+
+from . import calls, failures, lease, store
+from .frames import Branch, Frame, SuspensionSignal, branching, entered, holds_signal, start_branch
+from .journal import Journal, Outcome
+from .limits import shielded, time_limit
+from .retries import RetryPolicy
+
+logger = logging.getLogger("django_stephooks.engine")
+
+
+def run_turn(run: Run) -> None:
+    """Make one turn on a run that was just claimed. Only a failure of the database itself is raised."""
+    try:
+        definition = get(run.workflow)
+    except UnknownWorkflowError as error:
+        store.fail(run, store.Changes(), error=failures.describe(error), now=timezone.now())
+        return
+    turn = Turn(run, definition, store.load(run) if run.turn > 1 else Journal())
+    try:
+        with lease.keep(run, definition.job_timeout):
+            contextvars.copy_context().run(turn.work)
+    except RunLostError:
+        logger.info(
+            "Run %s was taken over by another worker, or cancelled; turn %s is void.",
+            run.pk,
+            run.turn,
+        )
+
+
+class Turn:
+    """The state of one turn, shared by all its frames.
+
+    `end` is why nothing more may happen in it: it was lost, its code does not fit, its time is up,
+    or the database failed. `waits_for` and `timers` are what a suspended run waits for.
+    """
+
+    def __init__(self, run: Run, definition: Any, journal: Journal) -> None:
+        self.run = run
+        self.definition = definition
+        self.journal = journal
+        self.changes = store.Changes()
+        self.waits_for: list[Hook] = []
+        self.timers: list[datetime] = []
+        self.end: BaseException | None = None
+        self.concurrent = False
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.has_checkpoints = run.turn > 1
+        self.depth = self._open_transactions()
+
+    # --- working -------------------------------------------------------------------------------
+
+    def work(self) -> None:
+        """Call the function from the top, and settle what came of it."""
+        if self.run.turn > 1:
+            self.event(Event.Type.RUN_RESUMED)
+        root = Frame(self, "", parent=None, retries=RetryPolicy())
+        start_branch(Branch())
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            with entered(root):
+                result = self._call()
+        except BaseException as raised:  # noqa: BLE001  (sorted out below)
+            error = raised
+        self._settle(root, result, error)
+
+    def _call(self) -> Any:
+        definition, arguments = self.definition, dict(self.run.arguments)
+        # A step started on its own is called like one that a workflow calls.
+        function = definition if definition.kind == "step" else definition.function
+        args = arguments.pop("*", ())
+        if definition.is_async:
+            return async_to_sync(self._acall)(function, args, arguments)
+        with time_limit(definition.job_timeout, self._time_is_up):
+            return function(*args, **arguments)
+
+    async def _acall(self, function: Any, args: Any, kwargs: Any) -> Any:
+        with branching(asyncio.get_running_loop()):
+            try:
+                async with asyncio.timeout(self.definition.job_timeout.total_seconds()) as limit:
+                    try:
+                        return await function(*args, **kwargs)
+                    finally:
+                        # Siblings go on until each has completed or suspended.
+                        while going := {task for task in self.tasks if not task.done()}:
+                            await asyncio.wait(going)
+                        for task in self.tasks:
+                            if not task.cancelled():
+                                task.exception()  # seen, so that asyncio does not report it
+            except TimeoutError:
+                if limit.expired():
+                    raise self._time_is_up() from None
+                raise
+
+    def _time_is_up(self) -> TurnTimeoutError:
+        self.end = TurnTimeoutError(
+            f"Run {self.run.pk} was worked on for longer than its job_timeout of {self.definition.job_timeout}."
+        )
+        return self.end
+
+    def _settle(self, root: Frame, result: Any, error: BaseException | None) -> None:
+        if self.end is None and root.error is not None:
+            try:
+                if outcome := calls.fail_attempt(root, root.error):
+                    self.end = StepHooksError(outcome.value["message"])
+            except SuspensionSignal:
+                pass  # it waits for its next attempt
+        now = timezone.now()
+        if isinstance(self.end, (RunLostError, OperationalError, InterfaceError)):
+            raise self.end
+        if self.end is not None:
+            return self._fail(root.error or self.end)
+        if root.suspended or root.error is not None:
+            if not holds_signal(error):
+                self.warn_swallowed(root, error)
+            return self._suspend(root, now)
+        if isinstance(error, Exception):
+            return self._fail(error)
+        if error is not None:
+            # The process is told to stop (or a signal without a suspension, which nobody raises).
+            store.hand_back(self.run, now=now)
+            raise error
+        return self._complete(root, result, now)
+
+    def _complete(self, root: Frame, result: Any, now: datetime) -> None:
+        if unread := self.journal.first_unread(pending=False):
+            return self._fail(self._does_not_fit(unread, "finished without it"))
+        try:
+            text = codec.dumps(result, root="result")
+        except SerializationError as error:
+            return self._fail(error)
+        self._end_hooks_below(root)
+        store.complete(
+            self.run, self.changes, result=text, drop_checkpoints=self.has_checkpoints, now=now
+        )
+        return self._tell_finished()
+
+    def _suspend(self, root: Frame, now: datetime) -> None:
+        retrying = any(due > now for due in self.timers)
+        if (
+            self.changes.hooks
+            and not retrying
+            and (unread := self.journal.first_unread(pending=False))
+        ):
+            self.changes.hooks.clear()
+            return self._fail(self._does_not_fit(unread, "asked something else"))
+        self.collect_deletions(root)
+        if not (self.waits_for or self.timers):
+            return store.hand_back(self.run, now=now)  # an attempt to be made again without delay
+        new = list(self.changes.hooks)
+        store.suspend(
+            self.run,
+            self.changes,
+            waits_for=self.waits_for,
+            due_at=min(self.timers, default=None),
+            now=now,
+        )
+        for hook in new:
+            signals.send_after_commit(signals.hook_created, Hook, using=write_alias(), hook=hook)
+
+    def _fail(self, error: BaseException) -> None:
+        self._end_hooks_below(None)
+        logger.warning(
+            "Run %s (%s) failed: %s", self.run.pk, self.run.workflow, type(error).__name__
+        )
+        store.fail(self.run, self.changes, error=failures.describe(error), now=timezone.now())
+        self._tell_finished()
+
+    def _tell_finished(self) -> None:
+        signals.send_after_commit(signals.run_finished, Run, using=write_alias(), run=self.run)
+
+    # --- what the durable calls ask of it ------------------------------------------------------
+
+    def come_to(self, call: str, what: str) -> Outcome | None:
+        """The code has come to this call: what is recorded of it, if it still is the same thing."""
+        self.journal.read(call)
+        recorded = (
+            "hook"
+            if call in self.journal.hooks
+            else "step"
+            if call in self.journal.outcomes
+            else None
+        )
+        if recorded and (recorded == "hook") != (what == "hook"):
+            self.stop(self._does_not_fit(call, f"has a {what} of that name now", recorded))
+        return self.journal.outcomes.get(call)
+
+    def check_order(self, call: str) -> None:
+        """Before something new happens: whatever is recorded must have been read by now.
+
+        Only where code runs in one line; concurrent code is looked at when it settles.
+        """
+        if not self.concurrent and (unread := self.journal.first_unread(pending=True)):
+            self.stop(self._does_not_fit(unread, f"came to {call!r} instead"))
+
+    def check_answers_read(self, frame: Frame) -> None:
+        """A step may not complete without having read what it was answered."""
+        for call, what in self.journal.unread.items():
+            if what == "hook" and call.startswith(f"{frame.call}/"):
+                if self.journal.hooks[call].status == Hook.Status.RECEIVED:
+                    self.stop(self._does_not_fit(call, f"completed {frame.call!r} without it"))
+
+    def _does_not_fit(self, call: str, came: str, what: str | None = None) -> NonDeterminismError:
+        what = what or self.journal.unread.get(call, "call")
+        return NonDeterminismError(
+            f"The code of {self.run.workflow} does not fit run {self.run.pk} any more: it recorded the {what} "
+            f"{call!r}, but the code {came}. Put the {what} back and retry the run, or cancel the run."
+        )
+
+    def stop(self, why: BaseException) -> None:
+        """Nothing more happens in this turn."""
+        self.end = why
+        raise SuspensionSignal from why
+
+    def start_step(self, frame: Frame) -> None:
+        if frame.call not in self.journal.started:
+            if frame.parent is not None and frame.parent.parent is None:
+                self.check_order(frame.call)
+            self.journal.started.add(frame.call)
+            self.event(Event.Type.STEP_STARTED, frame.call)
+
+    def end_step(self, frame: Frame, outcome: Outcome) -> None:
+        """A step's outcome is stored before the code goes on (a lone step's together with its run's)."""
+        self.journal.outcomes[frame.call] = outcome
+        if outcome.completed:
+            self._end_hooks_below(frame)
+        if (
+            self.definition.kind == "step"
+            and frame.parent is not None
+            and frame.parent.parent is None
+        ):
+            return
+        if outcome.completed and self.has_checkpoints:
+            self.changes.dropped_checkpoints.append(frame.call)
+        self.collect_deletions(frame.parent)
+        self.flush()
+
+    def _end_hooks_below(self, frame: Frame | None) -> None:
+        call = frame.call if frame else ""
+        below = f"{call}/" if call else ""
+        hooks = self.journal.hooks.items()
+        if any(
+            hook.status == Hook.Status.PENDING and name.startswith(below) for name, hook in hooks
+        ):
+            self.changes.ended.append(call)
+
+    def open_hook(self, hook: Hook) -> None:
+        self.journal.hooks[hook.call] = hook
+        self.changes.hooks.append(hook)
+        self.event(Event.Type.HOOK_CREATED, hook.call, {"expires_at": hook.expires_at})
+
+    def look_again(self, hook: Hook) -> Hook:
+        """The hook as it is now: it may have been answered since."""
+        fresh = store.reload_hook(hook)
+        fresh.notified_at = hook.notified_at
+        self.journal.hooks[hook.call] = fresh
+        return fresh
+
+    def expire(self, hook: Hook) -> Hook:
+        self._guarded(
+            store.expire_hook, self.run, hook, now=timezone.now(), lease_until=self._lease_until()
+        )
+        return self.look_again(hook)
+
+    def reopen(self, hook: Hook) -> Hook:
+        self._guarded(
+            store.reopen_hook, self.run, hook, now=timezone.now(), lease_until=self._lease_until()
+        )
+        return self.look_again(hook)
+
+    def refuse_open_transaction(self, call: str) -> None:
+        if self._open_transactions() > self.depth:
+            raise StepHooksError(
+                f"step_hook() was called inside transaction.atomic() ({call!r} of run {self.run.pk}). Waiting "
+                "leaves the block and would roll back everything in it: ask before or after the transaction."
+            )
+
+    def _open_transactions(self) -> int:
+        return len(connections[write_alias()].atomic_blocks)
+
+    def warn_swallowed(self, frame: Frame, error: BaseException | None) -> None:
+        came = f"raised {type(error).__name__}" if error is not None else "returned"
+        where = frame.call or self.run.workflow
+        logger.warning(
+            "Run %s: %s caught the suspension of a hook or timer and %s; it is suspended all the same.",
+            self.run.pk, where, came,
+        )  # fmt: skip
+        self.event(
+            Event.Type.STEP_WARNED, frame.call, {"warning": f"suspension caught; the code {came}"}
+        )
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def event(self, type: Event.Type, call: str = "", data: Any = None) -> None:
+        """Written with the next `flush`, or when the turn settles."""
+        data = {} if data is None else data
+        self.changes.events.append(
+            Event(run=self.run, type=type, call=call, data=data, created_at=timezone.now())
+        )
+
+    def collect_deletions(self, frame: Frame | None) -> None:
+        """Checkpoints that this call and those around it deleted go with its next event."""
+        while frame is not None:
+            if frame.checkpoint == "deleted":
+                self.changes.dropped_checkpoints.append(frame.call)
+                frame.checkpoint = "dropped"
+            frame = frame.parent
+
+    def save_checkpoint(self, frame: Frame, text: str) -> None:
+        now = timezone.now()
+        self._guarded(
+            store.save_checkpoint,
+            self.run,
+            frame.call,
+            text,
+            now=now,
+            lease_until=self._lease_until(),
+        )
+        frame.checkpoint = "stored"
+        self.has_checkpoints = True
+        self.changes.dropped_checkpoints = [
+            call for call in self.changes.dropped_checkpoints if call != frame.call
+        ]
+
+    def flush(self) -> None:
+        """Write what is to be written now; when this returns, it is recorded."""
+        if changes := self.changes:
+            self.changes = store.Changes()
+            self._guarded(
+                store.record, self.run, changes, now=timezone.now(), lease_until=self._lease_until()
+            )
+            for hook in changes.hooks:
+                signals.send_after_commit(
+                    signals.hook_created, Hook, using=write_alias(), hook=hook
+                )
+
+    def _guarded(self, write: Any, *args: Any, **kwargs: Any) -> None:
+        # Neither may be caught by the project's code: the turn is over.
+        try:
+            with shielded():
+                write(*args, **kwargs)
+        except (RunLostError, DatabaseError) as error:
+            self.stop(error)
+
+    def _lease_until(self) -> datetime:
+        return timezone.now() + lease.lease()

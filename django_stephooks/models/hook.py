@@ -1,0 +1,202 @@
+"""Hook: a question waiting for an answer, and the status changes it can go through."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from django_stephooks.tokens import make_token
+from django_stephooks.types import SYSTEM_DEADLINE
+
+from .event import Event
+from .fields import RecordField
+from .run import Run
+
+
+class HookQuerySet(models.QuerySet["Hook"]):
+    """Questions about hooks, and every change of `Hook.status`; a change returns how many rows it changed."""
+
+    def pending(self) -> HookQuerySet:
+        return self.filter(status=Hook.Status.PENDING)
+
+    def past_deadline(self, now: datetime) -> HookQuerySet:
+        """Those that count as expired, whether or not a sweep has come by."""
+        return self.pending().filter(expires_at__lte=now).exclude(on_timeout=Hook.OnTimeout.SUSPEND)
+
+    def waiting(self, now: datetime) -> HookQuerySet:
+        """Those that can be answered now."""
+        return self.pending().filter(
+            Q(expires_at=None) | Q(expires_at__gt=now) | Q(on_timeout=Hook.OnTimeout.SUSPEND)
+        )
+
+    def waiting_first(self) -> HookQuerySet:
+        """Waiting ones first, soonest deadline first; the rest by what was settled last."""
+        return self.order_by(
+            models.Case(models.When(status=Hook.Status.PENDING, then=0), default=1),
+            F("expires_at").asc(nulls_last=True),
+            F("settled_at").desc(nulls_last=True),
+            "-pk",
+        )
+
+    def below(self, call: str) -> HookQuerySet:
+        """Those asked within one call; all of them for the run's own ("")."""
+        return self.filter(call__startswith=f"{call}/") if call else self
+
+    def receive(self, payload: Any, *, by: Any, label: str, channel: str, now: datetime) -> int:
+        return self.pending().update(
+            status=Hook.Status.RECEIVED,
+            payload=payload,
+            answered_by_id=by,
+            answered_by_label=label,
+            channel=channel,
+            settled_at=now,
+        )
+
+    def expire(self, *, now: datetime) -> list[Hook]:
+        """Settle those past their deadline, and return them. The caller holds their runs' rows."""
+        return self.past_deadline(now)._settle(Hook.Status.EXPIRED, SYSTEM_DEADLINE.label, {}, now)
+
+    def cancel(self, *, now: datetime, reason: str) -> list[Hook]:
+        """Nobody waits for these any more. The caller holds their runs' rows."""
+        return self.pending()._settle(Hook.Status.CANCELLED, "", {"reason": reason}, now)
+
+    def _settle(
+        self, status: Hook.Status, label: str, data: dict[str, Any], now: datetime
+    ) -> list[Hook]:
+        hooks = list(self.only("pk", "run_id", "call", "name"))
+        if hooks:
+            pending = (
+                Hook.objects.using(self.db).filter(pk__in=[hook.pk for hook in hooks]).pending()
+            )
+            pending.update(status=status, answered_by_label=label, settled_at=now)
+            Event.objects.using(self.db).bulk_create(
+                Event(
+                    run_id=hook.run_id,
+                    type=f"hook_{status}",
+                    call=hook.call,
+                    data=data,
+                    created_at=now,
+                )
+                for hook in hooks
+            )
+        return hooks
+
+    def reopen(self) -> int:
+        return self.filter(status=Hook.Status.CANCELLED).update(
+            status=Hook.Status.PENDING, settled_at=None
+        )
+
+    def revoke_tokens(self) -> int:
+        return self.update(token_version=F("token_version") + 1)
+
+
+class Hook(models.Model):
+    """A question that a run asks a person, made by `step_hook()`.
+
+    The deadline, `expires_at`, is fixed when the hook is made. `notified_at` is set once
+    `on_created` has finished. `settled_at` is when it was received, expired or cancelled.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending", _("pending")
+        RECEIVED = "received", _("received")
+        EXPIRED = "expired", _("expired")
+        CANCELLED = "cancelled", _("cancelled")
+
+    class OnTimeout(models.TextChoices):
+        RAISE = "raise", _("raise an error")
+        RETURN = "return", _("go on without an answer")
+        SUSPEND = "suspend", _("keep waiting")
+
+    public_id = models.UUIDField(_("public id"), default=uuid.uuid4, unique=True, editable=False)
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="hooks", db_index=False, verbose_name=_("run")
+    )
+    call = models.CharField(_("call"), max_length=400)
+    name = models.CharField(_("name"), max_length=100)
+    status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.PENDING)
+    title = models.CharField(_("title"), max_length=500, blank=True)
+    description = models.TextField(_("description"), blank=True)
+    context = RecordField(_("context"), null=True)
+    reviewers = RecordField(_("reviewers"), null=True)
+    schema = models.CharField(_("payload schema"), max_length=300, blank=True)
+    on_timeout = models.CharField(
+        _("at the deadline"), max_length=7, choices=OnTimeout, default=OnTimeout.RAISE
+    )
+    created_at = models.DateTimeField(_("asked at"))
+    expires_at = models.DateTimeField(_("deadline"), null=True, blank=True)
+    notified_at = models.DateTimeField(_("notified at"), null=True, blank=True)
+    settled_at = models.DateTimeField(_("settled at"), null=True, blank=True)
+    payload = RecordField(_("payload"), null=True)
+    answered_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("answered by"),
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
+    )
+    answered_by_label = models.CharField(_("answered by"), max_length=200, blank=True)
+    channel = models.CharField(_("channel"), max_length=20, blank=True)
+    token_version = models.PositiveIntegerField(_("token version"), default=1)
+
+    objects = HookQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("hook")
+        verbose_name_plural = _("hooks")
+        default_permissions = ("view",)
+        permissions = [
+            ("review_hook", "Can answer hooks"),
+            ("review_any_hook", "Can answer hooks assigned to others"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "call"], name="stephooks_hook_call"),
+            models.CheckConstraint(
+                name="stephooks_hook_settled",
+                condition=Q(status="pending", settled_at=None)
+                | Q(status__in=("received", "expired", "cancelled"), settled_at__isnull=False),
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["expires_at"], name="stephooks_hook_waiting", condition=Q(status="pending")
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or self.name.replace("_", " ")
+
+    @property
+    def token(self) -> str:
+        """The unguessable string that names this hook to the outside; computed, never stored."""
+        return make_token(self.public_id, version=self.token_version)
+
+    def is_past_deadline(self, now: datetime | None = None) -> bool:
+        """Counts as expired, whether or not a sweep has come by."""
+        return (
+            self.status == self.Status.PENDING
+            and self.expires_at is not None
+            and self.expires_at <= (now or timezone.now())
+            and self.on_timeout != self.OnTimeout.SUSPEND
+        )
+
+    def is_overdue(self, now: datetime | None = None) -> bool:
+        """Past its deadline and still to be answered (`on_timeout="suspend"`)."""
+        return (
+            self.status == self.Status.PENDING
+            and self.expires_at is not None
+            and self.expires_at <= (now or timezone.now())
+            and self.on_timeout == self.OnTimeout.SUSPEND
+        )
+
+    def is_waiting(self, now: datetime | None = None) -> bool:
+        return self.status == self.Status.PENDING and not self.is_past_deadline(now)

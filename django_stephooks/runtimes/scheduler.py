@@ -1,0 +1,280 @@
+"""rq-scheduler, hardened: the clock that makes the sweep happen, whatever Redis goes through.
+
+Run by `manage.py stephooks_scheduler`, or by plain `manage.py rqscheduler` with
+
+    RQ = {"SCHEDULER_CLASS": "django_stephooks.runtimes.scheduler.SweepScheduler"}
+
+Jobs that the project schedules itself are treated with the same care. Two schedulers may run side
+by side; one works at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from django_rq.queues import DjangoScheduler
+from redis import Redis
+from redis.exceptions import RedisError, ResponseError
+from rq import Queue
+from rq.exceptions import NoSuchJobError
+from rq.job import Job
+from rq_scheduler.utils import get_next_scheduled_time, rationalize_until, to_unix
+
+from django_stephooks.conf import app_settings
+from django_stephooks.durations import parse_duration
+
+from . import rq
+
+logger = logging.getLogger("django_stephooks")
+
+SWEEP_ID = "stephooks-sweep"
+# A killed scheduler's lock is gone after this long; a working one keeps renewing it.
+LOCK_SECONDS = 10
+LONGEST_PAUSE = 5
+
+
+class SweepScheduler(DjangoScheduler):  # type: ignore[misc]  # rq-scheduler has no types
+    """Pushes the sweep every `STEPHOOKS["SWEEP_INTERVAL"]`, and the project's scheduled jobs."""
+
+    def __init__(
+        self,
+        queue_name: str = "default",
+        queue: Queue | None = None,
+        interval: float = 60,
+        connection: Redis | None = None,
+        *args: Any,
+        sweep_interval: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if sweep_interval is None:
+            sweep_interval = parse_duration(app_settings.SWEEP_INTERVAL).total_seconds()
+        self.sweep_interval = sweep_interval
+        # `rqscheduler` looks once a minute unless told otherwise: too late for deadlines.
+        interval = min(interval, sweep_interval)
+        super().__init__(queue_name, queue, interval, connection, *args, **kwargs)
+        self._lock_token = uuid4().hex.encode()
+        self._lock_renewed_at = 0.0
+
+    # --- the sweep's own entry in the schedule ---
+
+    def register_sweep(self) -> None:
+        """Put the sweep (back) on the schedule, if Redis has lost its entry or its job."""
+        now = time.time()
+        with self.connection.pipeline(transaction=False) as pipe:
+            pipe.exists(self.job_class.key_for(SWEEP_ID))
+            pipe.zscore(self.scheduled_jobs_key, SWEEP_ID)
+            known, due = pipe.execute()
+        if due is None or due > now + self.sweep_interval:  # lost, or of a longer interval
+            self.connection.zadd(self.scheduled_jobs_key, {SWEEP_ID: now})
+        if not known:
+            self._sweep_job().save()
+
+    def _sweep_job(self) -> Job:
+        # Made anew each time and never read back: nothing that is in Redis can break it.
+        queue = rq.open_queue(app_settings.QUEUE)
+        job = self._create_job(
+            f"{rq.__name__}.{rq.sweep_job.__name__}",
+            commit=False,
+            id=SWEEP_ID,
+            queue_name=queue.name,
+            description="Enforce deadlines, fire timers, recover runs",
+            timeout=600,
+            # The job stays in Redis between two sweeps: the dashboard drops what it can not find.
+            result_ttl=-1,
+        )
+        # rq-scheduler only knows pickle; the workers of this queue may know only JSON.
+        job.serializer = queue.serializer
+        job.failure_ttl = 60
+        job.meta["interval"] = max(1, round(self.sweep_interval))  # for whoever reads the schedule
+        return job  # type: ignore[no-any-return]
+
+    # --- moving what is due into the queues ---
+
+    def enqueue_jobs(self) -> None:
+        self.register_sweep()
+        for job in self.get_jobs_to_queue():
+            self.enqueue_job(job)
+            self._renew_lock()
+
+    def get_jobs_to_queue(self, with_times: bool = False) -> Iterator[Any]:
+        return self.get_jobs(time.time(), with_times=with_times)
+
+    def get_jobs(
+        self,
+        until: Any = None,
+        with_times: bool = False,
+        offset: int | None = None,
+        length: int | None = None,
+    ) -> Iterator[Any]:
+        """The scheduled jobs. One that can not be read is taken off the schedule and logged."""
+        entries = self.connection.zrangebyscore(
+            self.scheduled_jobs_key,
+            0,
+            rationalize_until(until),
+            start=offset,
+            num=length,
+            withscores=True,
+        )
+        for raw_id, score in entries:
+            job = self._read(raw_id.decode())
+            if job is not None:
+                yield (job, _naive_utc(score)) if with_times else job
+
+    def _read(self, job_id: str) -> Job | None:
+        if job_id == SWEEP_ID:
+            return self._sweep_job()
+        try:
+            return self.job_class.fetch(job_id, connection=self.connection)  # type: ignore[no-any-return]
+        except NoSuchJobError:
+            pass
+        except Exception as error:
+            # An outage says nothing about the job. Else whatever it is (a class that is gone, a
+            # meta of another serializer) would stop every other job at every tick.
+            if isinstance(error, RedisError) and not _is_wrong_type(error):
+                raise
+            logger.exception(
+                "Scheduled job %s can not be read; it is taken off the schedule.", job_id
+            )
+        self.cancel(job_id)
+        return None
+
+    def enqueue_job(self, job: Job) -> None:
+        """Push a job that is due, unless it still waits for a worker from the last time."""
+        if job.id == SWEEP_ID:
+            queue = rq.open_queue(app_settings.QUEUE)
+        else:
+            queue = self.get_queue_for_job(job)
+        waiting = queue.get_job_position(job.id) is not None
+        next_time = self._next_time(job, waiting=waiting)
+        # Re-armed first: a crash between the two calls skips one time instead of all.
+        if next_time is not None:
+            self.connection.zadd(self.scheduled_jobs_key, {job.id: next_time})
+        if not waiting:
+            queue.enqueue_job(job, at_front=bool(job.enqueue_at_front))
+        if next_time is None:
+            self.cancel(job.id)
+
+    def _next_time(self, job: Job, *, waiting: bool) -> float | None:
+        """When the job is due again, in Unix time; None if it is not."""
+        if job.id == SWEEP_ID:
+            # On a fixed grid, so that a tick one interval from now is never a moment too early.
+            return (time.time() // self.sweep_interval + 1) * self.sweep_interval
+        repeat = job.meta.get("repeat")
+        if repeat and not waiting:
+            job.meta["repeat"] = repeat = int(repeat) - 1
+        if repeat == 0:
+            return None
+        if interval := job.meta.get("interval"):
+            return time.time() + int(interval)
+        if cron := job.meta.get("cron_string"):
+            local = job.meta.get("use_local_timezone")
+            return float(to_unix(get_next_scheduled_time(cron, use_local_timezone=local)))
+        return None
+
+    # --- one scheduler at a time ---
+
+    def acquire_lock(self) -> bool:
+        token, key = self._lock_token, self.scheduler_lock_key
+        taken = self.connection.set(key, token, ex=LOCK_SECONDS, nx=True)
+        # Its own lock from before an outage is not another's.
+        self._lock_acquired = bool(taken) or self.connection.get(key) == token
+        self._renew_lock(after=0)
+        return self._lock_acquired
+
+    def remove_lock(self) -> None:
+        if self._lock_acquired:
+            self._lock_acquired = False
+            # Another's, if this one's tick took so long that its lock ran out.
+            if self.connection.get(self.scheduler_lock_key) == self._lock_token:
+                self.connection.delete(self.scheduler_lock_key)
+
+    def _renew_lock(self, *, after: float = LOCK_SECONDS / 4) -> None:
+        now = time.monotonic()
+        if self._lock_acquired and now >= self._lock_renewed_at + after:
+            self.connection.expire(self.scheduler_lock_key, LOCK_SECONDS)
+            self._lock_renewed_at = now
+
+    # --- staying alive ---
+
+    def heartbeat(self) -> None:
+        if not self.connection.expire(self.key, int(self._interval) + 10):
+            self.register_birth()  # flushed
+
+    def run(self, burst: bool = False) -> None:
+        """Work until told to stop. Redis may come and go; with `burst`, one tick is made."""
+        if threading.current_thread() is threading.main_thread():
+            self._install_signal_handlers()
+        pause = 0.25
+        try:
+            while True:
+                try:
+                    began = time.monotonic()
+                    worked = self._tick()
+                    pause = 0.25
+                    if burst and worked:
+                        return
+                    time.sleep(max(0, self._interval - (time.monotonic() - began)))
+                except RedisError as error:
+                    logger.warning("The scheduler can not reach Redis (%s).", type(error).__name__)
+                    # The old name may still count as a living scheduler when Redis is back.
+                    self.name = uuid4().hex
+                    self._lock_acquired = False
+                    time.sleep(pause)
+                    pause = min(2 * pause, LONGEST_PAUSE)
+        finally:
+            self._leave()
+
+    def _tick(self) -> bool:
+        self.heartbeat()
+        if not self.acquire_lock():
+            logger.debug("Another scheduler is at work.")
+            return False
+        self.enqueue_jobs()
+        self.remove_lock()
+        return True
+
+    def _leave(self) -> None:
+        try:
+            self.remove_lock()
+            self.register_death()
+        except RedisError:
+            logger.warning("The scheduler leaves without Redis; its lock runs out by itself.")
+
+    def _install_signal_handlers(self) -> None:
+        def stop(signum: int, frame: Any) -> None:
+            # Cleaning up is for `run`: Redis must not be needed here, and may be in mid-call.
+            raise SystemExit
+
+        signal.signal(signal.SIGINT, stop)
+        signal.signal(signal.SIGTERM, stop)
+
+
+def _naive_utc(score: float) -> datetime:
+    # What rq-scheduler gives and its dashboard expects.
+    return datetime.fromtimestamp(score, UTC).replace(tzinfo=None)
+
+
+def _is_wrong_type(error: RedisError) -> bool:
+    return isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE")
+
+
+def run(*, interval: float | None = None) -> None:
+    """Run the scheduler for `STEPHOOKS["QUEUE"]` until a signal; sweep every `interval` seconds."""
+    queue = rq.open_queue(app_settings.QUEUE)
+    seconds = interval or parse_duration(app_settings.SWEEP_INTERVAL).total_seconds()
+    scheduler = SweepScheduler(
+        queue_name=queue.name,
+        queue=queue,
+        interval=seconds,
+        connection=queue.connection,
+        job_class=queue.job_class,
+        sweep_interval=seconds,
+    )
+    scheduler.run()

@@ -1,0 +1,138 @@
+"""resume_hook: the one door through which every answer comes, whatever face it was given on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from django_stephooks import codec, payloads, signals, tokens
+from django_stephooks.conf import app_settings
+from django_stephooks.exceptions import (
+    HookAlreadyReceivedError,
+    HookCancelledError,
+    HookExpiredError,
+    HookNotFoundError,
+    StepHooksError,
+)
+from django_stephooks.models import Event, Hook, Run
+from django_stephooks.models.fields import Encoded
+from django_stephooks.models.transactions import transact, write_alias
+from django_stephooks.runtimes.base import ring_after_commit
+from django_stephooks.types import Actor, ResumeResult
+
+from .actors import actor_from
+from .runs import lock_run
+
+
+def resume_hook(
+    token: str, payload: Any = None, *, by: Any = None, channel: str = "python"
+) -> ResumeResult:
+    """Answer a hook: store the payload, once, and make its run go on.
+
+    `payload` is plain JSON of at most MAX_PAYLOAD_BYTES; with a `payload_schema` it must fit it.
+    `by`: a user, or a string that says who. `channel`: how it came ("admin", "link", "api", …).
+
+    InvalidTokenError, HookNotFoundError; HookAlreadyReceivedError (carries the hook with the answer
+    that stands), HookExpiredError, HookCancelledError; InvalidPayloadError (nothing is used up).
+    """
+    hook = find_hook(token)
+    text = codec.dumps_plain(
+        payload,
+        root="payload",
+        max_bytes=app_settings.MAX_PAYLOAD_BYTES,
+        setting="MAX_PAYLOAD_BYTES",
+    )
+    actor = actor_from(by)
+    refused = _receive(hook, payload, text, actor, channel)
+    if refused is not None:
+        raise refused
+    return ResumeResult(run_id=hook.run_id, hook_id=hook.pk, status=Hook.Status.RECEIVED.value)
+
+
+def find_hook(token: str) -> Hook:
+    """The hook that this token names; InvalidTokenError for junk, HookNotFoundError if it is gone."""
+    public_id = tokens.token_id(token)
+    hook = Hook.objects.using(write_alias()).filter(public_id=public_id).first()
+    # Checked against the row's own version, so that a revoked token is junk at once.
+    version = hook.token_version if hook else 1
+    tokens.check_token(token, public_id, version=version, purpose="resume")
+    if hook is None:
+        raise HookNotFoundError("The hook that this token names does not exist any more.")
+    return hook
+
+
+@transact
+def _receive(
+    hook: Hook, payload: Any, text: str, actor: Actor, channel: str
+) -> StepHooksError | None:
+    """Under the run's lock. Why it is refused is returned, so that what was found out is committed."""
+    now = timezone.now()
+    run = lock_run(hook.run_id)
+    hooks = Hook.objects.using(run._state.db)
+    locked = hooks.select_for_update().get(pk=hook.pk)
+    if refused := refusal(locked, run, now):
+        if isinstance(refused, HookExpiredError):
+            expire_hooks(hooks.filter(pk=locked.pk), now=now)
+        return refused
+    # Checked last: whoever comes too late is told so, whatever they wrote.
+    if locked.schema:
+        payloads.validate(payloads.load_schema(locked.schema), payload)
+    alias = str(run._state.db)
+    hooks.filter(pk=locked.pk).receive(
+        Encoded(text), by=actor.user_id, label=actor.label, channel=channel, now=now
+    )
+    data = {"by": actor.label, "by_id": actor.user_id, "channel": channel}
+    Event.objects.using(alias).create(
+        run=run, type=Event.Type.HOOK_RECEIVED, call=locked.call, data=data, created_at=now
+    )
+    # A turn at work on the run sees the answer itself, at the latest when it settles.
+    Run.objects.using(alias).filter(pk=run.pk).make_ready(now)
+    ring_after_commit(run.queue, using=alias)
+    if signals.hook_received.has_listeners(Hook):
+        locked.refresh_from_db(using=alias)
+        signals.send_after_commit(signals.hook_received, Hook, using=alias, hook=locked)
+    return None
+
+
+def refusal(hook: Hook, run: Run, now: datetime) -> StepHooksError | None:
+    """Why this hook can not be answered now, or None. Answered is told before expired, before cancelled."""
+    name = f"Hook {hook.name!r} of run {hook.run_id}"
+    if hook.status == Hook.Status.RECEIVED:
+        who = f" by {hook.answered_by_label}" if hook.answered_by_label else ""
+        return HookAlreadyReceivedError(
+            f"{name} was already answered{who} at {at(hook.settled_at)}{verdict(hook.payload)}.",
+            hook=hook,
+        )
+    if hook.status == Hook.Status.EXPIRED or hook.is_past_deadline(now):
+        return HookExpiredError(
+            f"{name} expired at {at(hook.expires_at)}; nobody had answered it.", hook=hook
+        )
+    if hook.status == Hook.Status.CANCELLED or run.is_finished:
+        return HookCancelledError(f"{name} is no longer asked: the run is {run.status}.", hook=hook)
+    return None
+
+
+def at(moment: datetime | None) -> str:
+    """A time as an error says it: "2026-11-29 14:02 UTC"."""
+    return f"{timezone.localtime(moment):%Y-%m-%d %H:%M %Z}" if moment else "an unknown time"
+
+
+def verdict(payload: Any) -> str:
+    if isinstance(payload, dict) and isinstance(payload.get("approved"), bool):
+        return " (approved)" if payload["approved"] else " (rejected)"
+    return ""
+
+
+def expire_hooks(hooks: Any, *, now: datetime) -> list[Hook]:
+    """Settle those past their deadline and make their runs ready. The caller holds the runs' rows."""
+    expired: list[Hook] = hooks.expire(now=now)
+    if expired:
+        runs = Run.objects.using(hooks.db).filter(pk__in={hook.run_id for hook in expired})
+        runs.make_ready(now)
+        for queue in sorted(set(runs.values_list("queue", flat=True))):
+            ring_after_commit(queue, using=hooks.db)
+        for hook in expired:
+            signals.send_after_commit(signals.hook_expired, Hook, using=hooks.db, hook=hook)
+    return expired

@@ -1,0 +1,142 @@
+"""Start, cancel and retry runs. The decorators' `.start()` and all faces come through here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.contenttypes.models import ContentType
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from django_stephooks import codec, signals
+from django_stephooks.conf import app_settings
+from django_stephooks.exceptions import RunStateError
+from django_stephooks.models import Event, Hook, Run
+from django_stephooks.models.fields import Encoded
+from django_stephooks.models.transactions import transact, write_alias
+from django_stephooks.runtimes.base import ring_after_commit
+from django_stephooks.texts import plain_text
+
+from .actors import actor_from
+
+
+def start(
+    workflow: str,
+    arguments: dict[str, Any],
+    *,
+    queue: str | None = None,
+    max_recoveries: int | None = None,
+    key: str | None = None,
+    subject: Any = None,
+    started_by: Any = None,
+) -> Run:
+    """Store a run that is ready, and ring the bell once the surrounding transaction has committed."""
+    queue = queue or app_settings.QUEUE
+    text = codec.dumps(arguments, root="arguments")
+    if key is not None:
+        key = plain_text(key, "key", max_length=200)
+    return _start(workflow, text, queue, max_recoveries, key, subject, started_by)
+
+
+@transact
+def _start(
+    workflow: str,
+    arguments: str,
+    queue: str,
+    max_recoveries: int | None,
+    key: str | None,
+    subject: Any,
+    started_by: Any,
+) -> Run:
+    alias, now = write_alias(), timezone.now()
+    runs = Run.objects.using(alias)
+    if key is not None and (known := runs.filter(workflow=workflow, key=key).first()):
+        return known
+    actor = actor_from(started_by)
+    run = Run(
+        workflow=workflow,
+        queue=queue,
+        key=key,
+        due_at=now,
+        arguments=Encoded(arguments),
+        max_recoveries=app_settings.MAX_RECOVERIES if max_recoveries is None else max_recoveries,
+        created_at=now,
+        started_by_id=actor.user_id,
+    )
+    if subject is not None:
+        run.subject_type = ContentType.objects.db_manager(alias).get_for_model(subject)
+        run.subject_id = str(subject.pk)
+    try:
+        # A savepoint only where the insert can fail: another one with this key, at the same time.
+        if key is None:
+            run.save(using=alias, force_insert=True)
+        else:
+            with transaction.atomic(using=alias):
+                run.save(using=alias, force_insert=True)
+    except IntegrityError:
+        known = runs.filter(workflow=workflow, key=key).first() if key is not None else None
+        if known is None:
+            raise
+        return known
+    data = {"by": actor.label} if actor.label else {}
+    Event.objects.using(alias).create(
+        run=run, type=Event.Type.RUN_STARTED, data=data, created_at=now
+    )
+    ring_after_commit(queue, using=alias)
+    return run
+
+
+@transact
+def cancel_run(run: Run | int, *, by: Any = None, reason: str = "") -> Run:
+    """End a run for good: its questions are no longer asked, and a turn at work on it writes nothing more.
+
+    `by`: a user, or a string that says who. RunStateError if it is completed or cancelled already.
+    """
+    actor, now = actor_from(by), timezone.now()
+    locked = lock_run(run)
+    if not Run.objects.using(locked._state.db).filter(pk=locked.pk).cancel(now=now):
+        raise RunStateError(
+            f"Run {locked.pk} is {locked.status} already; there is nothing to cancel."
+        )
+    data = {"by": actor.label, "by_id": actor.user_id, "reason": reason}
+    close_run(locked, Event.Type.RUN_CANCELLED, data, now=now, why="run cancelled")
+    locked.refresh_from_db(using=locked._state.db)
+    return locked
+
+
+@transact
+def retry_run(run: Run | int, *, by: Any = None) -> Run:
+    """Let a failed run go on from what it has recorded: what failed is done again.
+
+    RunStateError if it has not failed.
+    """
+    actor, now = actor_from(by), timezone.now()
+    locked = lock_run(run)
+    alias = locked._state.db
+    if not Run.objects.using(alias).filter(pk=locked.pk).retry(now=now):
+        raise RunStateError(
+            f"Run {locked.pk} is {locked.status}; only a failed run can be retried."
+        )
+    data = {"by": actor.label, "by_id": actor.user_id}
+    Event.objects.using(alias).create(
+        run=locked, type=Event.Type.RUN_RETRIED, data=data, created_at=now
+    )
+    ring_after_commit(locked.queue, using=str(alias))
+    locked.refresh_from_db(using=alias)
+    return locked
+
+
+def lock_run(run: Run | int) -> Run:
+    """The run's row, locked: every change from outside begins here, and goes on to its hooks."""
+    pk = run.pk if isinstance(run, Run) else run
+    return Run.objects.using(write_alias()).select_for_update().get(pk=pk)
+
+
+def close_run(run: Run, type: Event.Type, data: dict[str, Any], *, now: Any, why: str) -> None:
+    """What the end of a run means for its questions and its journal. The caller holds its row."""
+    alias = str(run._state.db)
+    hooks = Hook.objects.using(alias).filter(run=run).cancel(now=now, reason=why)
+    Event.objects.using(alias).create(run=run, type=type, data=data, created_at=now)
+    for hook in hooks:
+        signals.send_after_commit(signals.hook_cancelled, Hook, using=alias, hook=hook)
+    signals.send_after_commit(signals.run_finished, Run, using=alias, run=run)

@@ -1,0 +1,1 @@
+"""The tests, by behavior; each folder is one subject."""

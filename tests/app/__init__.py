@@ -1,0 +1,1 @@
+"""A small app of the kind that uses the package: one model, and workflows about it."""

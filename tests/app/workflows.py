@@ -1,0 +1,1 @@
+"""Workflows that the package finds by itself, because this module is called so."""
