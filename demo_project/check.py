@@ -215,8 +215,7 @@ def main(*, verbose: bool = False) -> int:
 
 
 def _set_up_django(demo: Demo) -> None:
-    os.environ.update(demo.environment)
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "demo_project.settings")
+    os.environ.update(demo.environment, DJANGO_SETTINGS_MODULE="demo_project.settings")
     import django
 
     django.setup()

@@ -71,9 +71,7 @@ class Child:
             # Away from the terminal's Ctrl-C: the launcher stops its children itself, in order.
             process_group=0,
         )
-        self._listener = threading.Thread(
-            target=self._listen, args=(self.process.stdout,), daemon=True
-        )
+        self._listener = threading.Thread(target=self._listen, args=(self.process.stdout,), daemon=True)
         self._listener.start()
 
     def _listen(self, output: IO[bytes]) -> None:

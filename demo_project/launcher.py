@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -22,15 +23,15 @@ from .places import demo_folder, free_port
 
 STOP_SECONDS = 5.0
 READY_SECONDS = 30.0
+# Every second, and four lines each time: the log has them, the terminal is for what happens.
+TICKING = re.compile(r"stephooks-sweep|Enforce deadlines")
 COLORS = {"web": 36, "worker": 33, "scheduler": 35}
 
 
 class Demo:
     """A context manager: everything runs inside it, and nothing of it runs on after it."""
 
-    def __init__(
-        self, folder: Path, *, port: int, show: Show, pace: float = 0.0, slow: float = 30.0
-    ) -> None:
+    def __init__(self, folder: Path, *, port: int, show: Show, pace: float = 0.0, slow: float = 30.0) -> None:
         self.folder = folder
         self.port = port
         self.show = show
@@ -148,6 +149,8 @@ def terminal_show() -> Show:
     colored = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
     def show(name: str, line: str) -> None:
+        if TICKING.search(line):
+            return
         speaker = f"{name:9} |"
         if colored and name in COLORS:
             speaker = f"\x1b[{COLORS[name]}m{speaker}\x1b[0m"

@@ -39,7 +39,8 @@ def tether(launcher: int) -> None:
 
 def main() -> None:
     tether(int(os.environ["DEMO_LAUNCHER_PID"]))
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "demo_project.settings")
+    # Not setdefault: whoever works on another project may have another one's name exported.
+    os.environ["DJANGO_SETTINGS_MODULE"] = "demo_project.settings"
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(["manage.py", *sys.argv[1:]])

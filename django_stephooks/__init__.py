@@ -45,51 +45,62 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = {
-    "decorators": ["step", "workflow"],
-    "exceptions": [
-        "FatalError",
-        "HookAlreadyReceivedError",
-        "HookCancelledError",
-        "HookExpiredError",
-        "HookNotFoundError",
-        "HookTimeoutError",
-        "InvalidPayloadError",
-        "InvalidTokenError",
-        "NonDeterminismError",
-        "NotInRunError",
-        "RetryableError",
-        "RunLostError",
-        "RunStateError",
-        "SerializationError",
-        "StepFailedError",
-        "StepHooksError",
-        "StepTimeoutError",
-        "UnknownWorkflowError",
-    ],
-    "primitives": [
-        "delete_step_checkpoint",
-        "load_step_checkpoint",
-        "once",
-        "save_step_checkpoint",
-        "sleep",
-        "step_hook",
-    ],
-    "services.hooks": ["resume_hook"],
-    "services.runs": ["cancel_run", "retry_run"],
-    "types": ["STEP_HOOK_TIMEOUT", "ResumeResult"],
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-
-__all__ = [  # noqa: PLE0604
-    *_HOMES,
+__all__ = [
+    "STEP_HOOK_TIMEOUT",
+    "FatalError",
+    "HookAlreadyReceivedError",
+    "HookCancelledError",
+    "HookExpiredError",
+    "HookNotFoundError",
+    "HookTimeoutError",
+    "InvalidPayloadError",
+    "InvalidTokenError",
+    "NonDeterminismError",
+    "NotInRunError",
+    "ResumeResult",
+    "RetryableError",
+    "RunLostError",
+    "RunStateError",
+    "SerializationError",
+    "StepFailedError",
+    "StepHooksError",
+    "StepTimeoutError",
+    "UnknownWorkflowError",
+    "cancel_run",
+    "delete_step_checkpoint",
+    "load_step_checkpoint",
+    "once",
+    "resume_hook",
+    "retry_run",
+    "save_step_checkpoint",
+    "sleep",
+    "step",
+    "step_hook",
+    "workflow",
 ]
+
+_HOMES = {
+    "step": "decorators",
+    "workflow": "decorators",
+    "delete_step_checkpoint": "primitives",
+    "load_step_checkpoint": "primitives",
+    "once": "primitives",
+    "save_step_checkpoint": "primitives",
+    "sleep": "primitives",
+    "step_hook": "primitives",
+    "resume_hook": "services.hooks",
+    "cancel_run": "services.runs",
+    "retry_run": "services.runs",
+    "STEP_HOOK_TIMEOUT": "types",
+    "ResumeResult": "types",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    home = _HOMES.get(name, "exceptions")
+    value = getattr(importlib.import_module(f".{home}", __name__), name)
     globals()[name] = value
     return value
 

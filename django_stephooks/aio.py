@@ -116,9 +116,7 @@ async def once(key: str, function: Callable[..., Any], *args: Any, **kwargs: Any
     from .engine import calls
 
     frame = require_frame("once")
-    return await adrive(
-        calls.run_once(frame, primitives.checked_name(key, "key"), function, args, kwargs)
-    )
+    return await adrive(calls.run_once(frame, primitives.checked_name(key, "key"), function, args, kwargs))
 
 
 async def sleep(duration: Any) -> None:

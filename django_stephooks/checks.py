@@ -76,11 +76,7 @@ def _configured() -> dict[str, Any]:
 def check_names_of_settings(**kwargs: Any) -> list[CheckMessage]:
     configured = getattr(settings, "STEPHOOKS", {})
     if not isinstance(configured, dict):
-        return [
-            _error(
-                "E001", f"STEPHOOKS is a {type(configured).__name__}.", "It must be a dictionary."
-            )
-        ]
+        return [_error("E001", f"STEPHOOKS is a {type(configured).__name__}.", "It must be a dictionary.")]
     messages = []
     for name in configured:
         if name in DEFAULTS:
@@ -97,9 +93,7 @@ def check_values_of_settings(**kwargs: Any) -> list[CheckMessage]:
         wrong = _what_is_wrong(name, value)
         if wrong:
             messages.append(
-                _error(
-                    "E002", wrong, f"Set STEPHOOKS[{name!r}] to something like {DEFAULTS[name]!r}."
-                )
+                _error("E002", wrong, f"Set STEPHOOKS[{name!r}] to something like {DEFAULTS[name]!r}.")
             )
     return messages
 
@@ -269,9 +263,7 @@ def _is_in_memory(connection: Any) -> bool:
     return bool(connection.is_in_memory_db())
 
 
-def check_last_sweep(
-    *, databases: Sequence[str] | None = None, **kwargs: Any
-) -> Iterable[CheckMessage]:
+def check_last_sweep(*, databases: Sequence[str] | None = None, **kwargs: Any) -> Iterable[CheckMessage]:
     from .models import Run, Sweep
 
     alias = router.db_for_read(Sweep)
@@ -288,9 +280,7 @@ def check_last_sweep(
             return []
     except DatabaseError:
         return []  # not migrated yet, which Django itself says
-    hint = (
-        "Run `manage.py stephooks_scheduler` and a worker, or `manage.py stephooks_sweep --loop`."
-    )
+    hint = "Run `manage.py stephooks_scheduler` and a worker, or `manage.py stephooks_sweep --loop`."
     if last is None:
         return [_warning("W003", "Deadlines have never been enforced.", hint)]
     late = timezone.now() - last

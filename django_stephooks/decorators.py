@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from asgiref.sync import markcoroutinefunction, sync_to_async
 
@@ -33,6 +33,9 @@ class Definition(Generic[P, R]):
     """What `@workflow` and `@step` have in common: a name, a function, and how to start a run of it."""
 
     kind = "workflow"
+    queue: str | None = None
+    max_recoveries: int | None = None
+    own_job_timeout: timedelta | None = None
 
     def __init__(self, function: Callable[P, R], *, name: str | None) -> None:
         if not inspect.isfunction(function):
@@ -40,26 +43,18 @@ class Definition(Generic[P, R]):
                 f"@{self.kind} marks a plain function; {function!r} is a {type(function).__name__}."
             )
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise TypeError(
-                f"@{self.kind} can not mark the generator function {function.__qualname__}()."
-            )
+            raise TypeError(f"@{self.kind} can not mark the generator function {function.__qualname__}().")
         self.function = function
         self.origin = f"{function.__module__}.{function.__qualname__}"
         self.name = self._checked_name(name) if name is not None else self.origin
         self.signature = inspect.signature(function)
         self.is_async = inspect.iscoroutinefunction(function)
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(cast(Any, self), function)
         if self.is_async:
-            markcoroutinefunction(self)
+            markcoroutinefunction(cast(Any, self))
 
-    def _checked_name(self, name: str) -> str:
-        if (
-            not isinstance(name, str)
-            or not name
-            or len(name) > 100
-            or not name.isprintable()
-            or "/" in name
-        ):
+    def _checked_name(self, name: Any) -> str:
+        if not isinstance(name, str) or not name or len(name) > 100 or not name.isprintable() or "/" in name:
             raise ValueError(
                 f"{name!r} is not a name for a {self.kind}: 1 to 100 printable characters, without '/'."
             )
@@ -69,6 +64,11 @@ class Definition(Generic[P, R]):
     def is_nested(self) -> bool:
         """A lambda or a function inside a function: another process can not find it by name."""
         return "<locals>" in self.function.__qualname__ or self.function.__name__ == "<lambda>"
+
+    @property
+    def job_timeout(self) -> timedelta:
+        """How long one turn on a run of it may take."""
+        return self.own_job_timeout or parse_duration(app_settings.JOB_TIMEOUT, name="JOB_TIMEOUT")
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
@@ -99,18 +99,14 @@ class Definition(Generic[P, R]):
         same run, whatever its status. `subject`: the model instance that the run is about.
         `started_by`: a user.
         """
-        return Starter(definition=self).using(
-            queue=queue, key=key, subject=subject, started_by=started_by
-        )
+        return Starter(definition=self).using(queue=queue, key=key, subject=subject, started_by=started_by)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The call's arguments by name, as a run stores them ("*" holds those that have no name)."""
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(
-                f"{self.name}{self.signature} can not be started like this: {error}."
-            ) from None
+            raise TypeError(f"{self.name}{self.signature} can not be started like this: {error}.") from None
         kinds = {parameter.kind for parameter in self.signature.parameters.values()}
         if kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}:
             return {"*": list(bound.args), **bound.kwargs}
@@ -143,25 +139,18 @@ class Workflow(Definition[P, R]):
             )
         self.queue = queue
         self.max_recoveries = max_recoveries
-        self._job_timeout = (
-            None if job_timeout is None else parse_duration(job_timeout, name="job_timeout")
-        )
+        if job_timeout is not None:
+            self.own_job_timeout = parse_duration(job_timeout, name="job_timeout")
         registry.register(self)
 
-    @property
-    def job_timeout(self) -> timedelta:
-        return self._job_timeout or parse_duration(app_settings.JOB_TIMEOUT, name="JOB_TIMEOUT")
-
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.function(*args, **kwargs)
+        return cast(R, self.function(*args, **kwargs))
 
 
 class Step(Definition[P, R]):
     """A retryable unit of work, recorded once. Made by `@step`."""
 
     kind = "step"
-    queue: str | None = None
-    max_recoveries: int | None = None
 
     def __init__(
         self,
@@ -176,22 +165,18 @@ class Step(Definition[P, R]):
         self.call_name = name or function.__name__
         self.retries = RetryPolicy.parse(max_retries, retry_delay)
         self.timeout = None if timeout is None else parse_duration(timeout)
-        # A step inside a function (a closure) can be called in a run, but no worker could find it to start it.
+        # A step inside a function can be called in a run, but no worker could find it to start it.
         if not self.is_nested:
             registry.register(self)
-
-    @property
-    def job_timeout(self) -> timedelta:
-        return parse_duration(app_settings.JOB_TIMEOUT, name="JOB_TIMEOUT")
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         frame = current_frame()
         if frame is None:
-            return self.function(*args, **kwargs)
+            return cast(R, self.function(*args, **kwargs))
         # Imported late: a module with workflows may be imported before models may.
         from .engine import calls
 
-        return calls.call_step(frame, self, args, kwargs)  # type: ignore[no-any-return]
+        return cast(R, calls.call_step(frame, self, args, kwargs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +198,12 @@ class Starter(Generic[P, R]):
         # Models may not be imported before the app registry is ready, and this module is.
         from .services import runs
 
-        definition: Any = self.definition
+        definition = self.definition
+        if definition.is_nested:
+            raise ValueError(
+                f"{definition.origin} can not be started: a worker could not find a lambda or a function "
+                "inside a function by its name. It can be called in a run."
+            )
         # Asked through the registry, so that what could not be found later is refused now.
         registry.get(definition.name)
         return runs.start(

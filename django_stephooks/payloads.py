@@ -25,9 +25,7 @@ def schema_path(schema: Any) -> str:
     if schema is None:
         return ""
     if not _is_form(schema) and not is_pydantic_class(schema):
-        raise TypeError(
-            f"payload_schema takes a pydantic model or a Django form class, not {schema!r}."
-        )
+        raise TypeError(f"payload_schema takes a pydantic model or a Django form class, not {schema!r}.")
     return class_path(schema)
 
 
@@ -133,9 +131,7 @@ def _is_sendable(field: forms.Field | None, value: Any) -> bool:
     if field is None or isinstance(field, forms.JSONField) or not isinstance(value, (dict, list)):
         return True
     takes_several = getattr(field.widget, "allow_multiple_selected", False)
-    return isinstance(value, list) and (
-        takes_several or isinstance(field.widget, forms.MultipleHiddenInput)
-    )
+    return isinstance(value, list) and (takes_several or isinstance(field.widget, forms.MultipleHiddenInput))
 
 
 def _as_sent(field: forms.Field | None, value: Any) -> Any:

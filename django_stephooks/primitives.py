@@ -81,13 +81,9 @@ def prepare_hook(
     from .texts import plain_text
 
     if on_timeout not in ON_TIMEOUT:
-        raise ValueError(
-            f"on_timeout={on_timeout!r} is not known: give 'raise', 'return' or 'suspend'."
-        )
+        raise ValueError(f"on_timeout={on_timeout!r} is not known: give 'raise', 'return' or 'suspend'.")
     if on_created is not None and not callable(on_created):
-        raise TypeError(
-            f"on_created={on_created!r} can not be called: give a function that takes the token."
-        )
+        raise TypeError(f"on_created={on_created!r} can not be called: give a function that takes the token.")
     hook = Hook(
         name=checked_name(name, "hook name"),
         on_timeout=on_timeout,
@@ -109,16 +105,8 @@ def prepare_hook(
 
 def checked_name(name: Any, what: str) -> str:
     """A name that may stand in a call name; ValueError otherwise."""
-    if (
-        not isinstance(name, str)
-        or not name
-        or len(name) > 100
-        or not name.isprintable()
-        or "/" in name
-    ):
-        raise ValueError(
-            f"{name!r} can not be a {what}: give 1 to 100 printable characters, without '/'."
-        )
+    if not isinstance(name, str) or not name or len(name) > 100 or not name.isprintable() or "/" in name:
+        raise ValueError(f"{name!r} can not be a {what}: give 1 to 100 printable characters, without '/'.")
     return name
 
 
@@ -132,9 +120,7 @@ def reviewer_name(reviewer: Any) -> str:
         return f"group:{reviewer.pk}"
     if hasattr(reviewer, "get_username") and reviewer.pk is not None:
         return f"user:{reviewer.pk}"
-    raise TypeError(
-        f"{reviewer!r} can not be a reviewer: give a user, a group, or an e-mail address."
-    )
+    raise TypeError(f"{reviewer!r} can not be a reviewer: give a user, a group, or an e-mail address.")
 
 
 def save_step_checkpoint(data: Any) -> None:
@@ -179,7 +165,7 @@ def once(key: str, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 
 def sleep(duration: Any) -> None:
-    """Wait ("1h", seconds, a timedelta) without a worker. The time is fixed when the code first comes here."""
+    """Wait ("1h", seconds, a timedelta) without a worker, counted from when the code first comes here."""
     from .engine import calls
 
     frame = require_frame("sleep")

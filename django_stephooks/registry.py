@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .exceptions import UnknownWorkflowError
 
@@ -17,11 +17,11 @@ class Conflict(NamedTuple):
     second: str
 
 
-_definitions: dict[str, Definition] = {}
+_definitions: dict[str, Definition[Any, Any]] = {}
 _conflicts: dict[str, Conflict] = {}
 
 
-def register(definition: Definition) -> None:
+def register(definition: Definition[Any, Any]) -> None:
     """Make a definition findable. The same function defined again (a reload) replaces the earlier one."""
     known = _definitions.get(definition.name)
     if known is not None and known.origin != definition.origin:
@@ -30,12 +30,13 @@ def register(definition: Definition) -> None:
     _definitions[definition.name] = definition
 
 
-def get(name: str) -> Definition:
+def get(name: str) -> Definition[Any, Any]:
     """The workflow or step of this name; UnknownWorkflowError, with the nearest names, if there is none."""
     if name in _conflicts:
         _, first, second = _conflicts[name]
         raise UnknownWorkflowError(
-            f"Two workflows or steps are called {name!r}: {first} and {second}. Give one of them another name=."
+            f"Two workflows or steps are called {name!r}: {first} and {second}. "
+            "Give one of them another name=."
         )
     try:
         return _definitions[name]
@@ -48,7 +49,7 @@ def get(name: str) -> Definition:
         ) from None
 
 
-def definitions() -> list[Definition]:
+def definitions() -> list[Definition[Any, Any]]:
     return [definition for name, definition in sorted(_definitions.items())]
 
 

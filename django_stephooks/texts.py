@@ -17,7 +17,8 @@ def plain_text(value: Any, name: str, *, max_length: int | None = None) -> str:
     for position, character in enumerate(text):
         if character == "\x00" or "\ud800" <= character <= "\udfff":
             raise SerializationError(
-                f"{name}: the character U+{ord(character):04X} at position {position} can not be stored; remove it."
+                f"{name}: the character U+{ord(character):04X} at position {position} can not be stored; "
+                "remove it."
             )
     if max_length is not None and len(text) > max_length:
         raise SerializationError(

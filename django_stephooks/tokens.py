@@ -30,9 +30,7 @@ def make_token(public_id: UUID, *, version: int, purpose: str = "resume") -> str
 def token_id(token: Any) -> UUID:
     """The public id that a token names; InvalidTokenError for junk. `check_token` proves it."""
     if not isinstance(token, str) or not token:
-        raise InvalidTokenError(
-            "There is no token here. Open the whole link from the message again."
-        )
+        raise InvalidTokenError("There is no token here. Open the whole link from the message again.")
     if len(token) < LENGTH:
         raise InvalidTokenError(
             "This token is too short; it was cut on its way. Copy the whole link from the message."
@@ -50,9 +48,7 @@ def token_id(token: Any) -> UUID:
     for character in token[:_PART]:
         number = number * 62 + _DIGITS[character]
     if number >= 1 << 128:
-        raise InvalidTokenError(
-            "This token was changed on its way. Open the link from the message again."
-        )
+        raise InvalidTokenError("This token was changed on its way. Open the link from the message again.")
     return UUID(int=number)
 
 

@@ -16,9 +16,9 @@ def submit(story: Story) -> Story:
     with transaction.atomic():
         story.save()
         # The key makes a second press of the button find the first one's run.
-        run = publish_story.using(
-            key=f"story-{story.pk}", subject=story, started_by=story.author
-        ).start(story_id=story.pk)
+        run = publish_story.using(key=f"story-{story.pk}", subject=story, started_by=story.author).start(
+            story_id=story.pk
+        )
         # Not story.save(): with the inline runtime and no transaction around us the run has
         # already been at work on this row.
         Story.objects.filter(pk=story.pk).update(run=run)

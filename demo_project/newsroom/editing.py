@@ -18,9 +18,7 @@ _NUMBER_WORD = (
 )
 NUMBER = re.compile(rf"\b(?:\d[\d,.]*\d|\d|{_NUMBER_WORD}(?:[ -]{_NUMBER_WORD})*)\b", re.IGNORECASE)
 # A full stop after an initial or a title ends no sentence.
-SENTENCE_END = re.compile(
-    rf"(?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\b[A-Z])[.!?:][{CLOSE}{CLOSE_DOUBLE}]*\s+"
-)
+SENTENCE_END = re.compile(rf"(?<!\bMr)(?<!\bDr)(?<!\bMrs)(?<!\b[A-Z])[.!?:][{CLOSE}{CLOSE_DOUBLE}]*\s+")
 _CAPITALIZED = rf"[A-Z][\w{CLOSE}-]*\.?"
 NAME = re.compile(rf"\b(?!I\b){_CAPITALIZED}(?:\s+{_CAPITALIZED})*")
 # What a sentence begins with, even after an opening quotation mark, has a capital anyway.

@@ -39,9 +39,7 @@ class Story(models.Model):
     )
     text = models.TextField(blank=True, help_text="In house style.")
     facts = models.JSONField(default=dict, blank=True)
-    policy = models.CharField(
-        "without an answer", max_length=10, choices=Policy, default=Policy.SPIKE
-    )
+    policy = models.CharField("without an answer", max_length=10, choices=Policy, default=Policy.SPIKE)
     review_seconds = models.PositiveIntegerField("editor's time in seconds", default=24 * 60 * 60)
     trouble = models.CharField(
         "what goes wrong", max_length=10, choices=Trouble, default=Trouble.NONE, blank=True

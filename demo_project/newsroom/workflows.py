@@ -116,9 +116,7 @@ def editor_review(story_id: int, facts: Facts) -> Decision:
             by="nobody",
         )
     else:
-        decision = Decision(
-            approved=answer["approved"], comment=answer["comment"], by=answer["reviewer"]
-        )
+        decision = Decision(approved=answer["approved"], comment=answer["comment"], by=answer["reviewer"])
     verdict = "approved" if decision["approved"] else "rejected"
     _done("editor_review", story_id, f"{verdict} by {decision['by']}: {decision['comment']}")
     delete_step_checkpoint()

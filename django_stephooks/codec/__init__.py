@@ -36,9 +36,7 @@ class Encoded:
     text: str = field(repr=False)
 
 
-def dumps(
-    value: Any, *, root: str = "value", max_bytes: int | None = None, setting: str = ""
-) -> str:
+def dumps(value: Any, *, root: str = "value", max_bytes: int | None = None, setting: str = "") -> str:
     """A value of our own records as JSON text.
 
     SerializationError, naming the path from `root`, for what would not come back as it is, and for
@@ -47,9 +45,7 @@ def dumps(
     return _write(value, encode, root, max_bytes, setting)
 
 
-def dumps_plain(
-    value: Any, *, root: str = "payload", max_bytes: int | None = None, setting: str = ""
-) -> str:
+def dumps_plain(value: Any, *, root: str = "payload", max_bytes: int | None = None, setting: str = "") -> str:
     """Like `dumps`, but only for what JSON itself has: dicts with string keys, lists, strings,
     finite numbers, bools, None. `loads` gives it back equal, whatever its keys are.
     """

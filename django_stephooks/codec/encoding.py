@@ -82,9 +82,7 @@ def encode_plain(value: Any, depth: int) -> Any:
     if kind is dict:
         for key in value:
             if type(key) is not str:
-                raise Refused(
-                    f"JSON objects have strings as keys, not {type(key).__name__}; pass str(key)."
-                )
+                raise Refused(f"JSON objects have strings as keys, not {type(key).__name__}; pass str(key).")
         return _encode_dict(value, depth, encode_plain)
     if kind is list:
         return _encode_items(value, depth, encode_plain)
@@ -97,14 +95,19 @@ def _is_simple(text: str) -> bool:
     return text.isascii() or not _BETWEEN_SURROGATES.search(text)
 
 
+def _are_simple(keys: Iterable[Any]) -> bool:
+    """Whether all are strings that JSON can have as keys; mostly answered without a loop here."""
+    if not set(map(type, keys)) <= {str}:
+        return False
+    return "".join(keys).isascii() or all(map(_is_simple, keys))
+
+
 def _check_depth(depth: int) -> None:
     if depth >= MAX_DEPTH:
         raise Refused(f"It is nested more than {MAX_DEPTH} levels deep, or contains itself.")
 
 
-def _encode_items(
-    items: Iterable[Any], depth: int, encode: _Encode, *, indexed: bool = True
-) -> list[Any]:
+def _encode_items(items: Iterable[Any], depth: int, encode: _Encode, *, indexed: bool = True) -> list[Any]:
     _check_depth(depth)
     nodes: list[Any] = []
     try:
@@ -121,7 +124,7 @@ def _encode_dict(items: dict[Any, Any], depth: int, encode: _Encode) -> dict[str
     _check_depth(depth)
     key: Any = None
     try:
-        if TAG not in items and all(type(name) is str and _is_simple(name) for name in items):
+        if TAG not in items and _are_simple(items):
             node = {}
             for key, item in items.items():
                 node[key] = encode(item, depth + 1)
@@ -151,9 +154,7 @@ def _piece(key: Any) -> str:
 
 def _encode_datetime(value: datetime) -> dict[str, Any]:
     if value.tzinfo is None:
-        raise Refused(
-            "Naive datetimes are not stored; use an aware datetime (django.utils.timezone.now())."
-        )
+        raise Refused("Naive datetimes are not stored; use an aware datetime (django.utils.timezone.now()).")
     return _encode_moment("datetime", value)
 
 

@@ -33,9 +33,7 @@ def not_stored(value: Any) -> str:
     if isinstance(value, Model):
         return "Model instances are not stored; pass the pk."
     if isinstance(value, (QuerySet, Manager)):
-        return (
-            'Querysets are not stored; pass their pks: list(queryset.values_list("pk", flat=True)).'
-        )
+        return 'Querysets are not stored; pass their pks: list(queryset.values_list("pk", flat=True)).'
     if isinstance(value, Promise):
         return "Lazy strings are not stored; pass str(value)."
     if isinstance(value, enum.Enum):

@@ -36,9 +36,7 @@ def call_step(parent: Frame, step: Any, args: tuple[Any, ...], kwargs: dict[str,
     return adrive(durable) if step.is_async else drive(durable, step.call_name)
 
 
-def run_step(
-    parent: Frame, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Durable[Any]:
+def run_step(parent: Frame, step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Durable[Any]:
     """Hand out the recorded outcome; or run the step, recording what it comes to."""
     turn = parent.turn
     parent.gate()
@@ -97,16 +95,13 @@ def end_attempt(frame: Frame, result: Any, error: BaseException | None) -> Outco
             turn.event(Event.Type.STEP_COMPLETED, frame.call, Encoded(f'{{"result": {text}}}'))
             turn.end_step(frame, outcome)
             return outcome
-    assert isinstance(error, Exception)
     return fail_attempt(frame, error)
 
 
-def fail_attempt(frame: Frame, error: Exception) -> Outcome | None:
+def fail_attempt(frame: Frame, error: BaseException) -> Outcome | None:
     """The step's retry policy decides: again at once (None), again later (suspends), or failed."""
     turn, journal = frame.turn, frame.turn.journal
-    attempt = (
-        journal.retrying[frame.call].failed_attempts + 1 if frame.call in journal.retrying else 1
-    )
+    attempt = journal.retrying[frame.call].failed_attempts + 1 if frame.call in journal.retrying else 1
     delay = frame.retries.delay(attempt, error)
     recorded = failures.describe(error)
     if delay is None:
@@ -169,7 +164,7 @@ def ask(
     if hook.status == Hook.Status.PENDING and on_created is not None and hook.notified_at is None:
         try:
             yield Invoke(on_created, frame, (hook.token,))
-        except Exception as error:  # noqa: BLE001  (any failure of it: the step's retry policy applies)
+        except Exception as error:
             frame.error = error
             current_branch().stop()
             raise SuspensionSignal from error
@@ -262,9 +257,7 @@ def delete_checkpoint(frame: Frame) -> None:
 def load_checkpoint(frame: Frame) -> Any:
     turn = frame.turn
     # In its first turn a run has nothing stored but what this turn saved.
-    if frame.checkpoint in ("deleted", "dropped") or (
-        frame.checkpoint == "unknown" and turn.run.turn == 1
-    ):
+    if frame.checkpoint in ("deleted", "dropped") or (frame.checkpoint == "unknown" and turn.run.turn == 1):
         return None
     return store.load_checkpoint(turn.run, frame.call)
 

@@ -59,9 +59,8 @@ class Invoke:
         function = self.function
         while isinstance(function, functools.partial):
             function = function.func
-        return iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)
-        )
+        # An object whose class has an `async def __call__` counts too.
+        return iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
     async def _awaited(self) -> Any:
         if self.timeout is None:
@@ -88,7 +87,7 @@ def drive(durable: Durable[T], what: str) -> T:
     else:
         durable.close()
         raise SynchronousOnlyOperation(
-            f"{what} was called from async code as a plain function. Await the one from django_stephooks.aio, "
+            f"{what} was called from async code as a plain function. Await the one of django_stephooks.aio, "
             f"or wrap a plain step: `await sync_to_async({what})(…)`."
         )
     resume: Callable[[], Invoke] = functools.partial(next, durable)

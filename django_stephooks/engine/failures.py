@@ -7,6 +7,7 @@ modules already imported, and must be an Exception.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from typing import Any
@@ -48,11 +49,8 @@ def rebuild(recorded: dict[str, Any]) -> Exception:
         found = getattr(found, part, None)
     if isinstance(found, type) and issubclass(found, Exception):
         # Not by calling it: an __init__ may want other arguments than those it handed on.
-        try:
+        with contextlib.suppress(Exception):
             error = found.__new__(found, *recorded["args"])
             error.args = tuple(recorded["args"])
-        except Exception:  # noqa: BLE001
-            pass
-        else:
             return error
     return StepFailedError(f"{qualname}: {recorded['message']}")

@@ -58,9 +58,7 @@ class Frame:
 
     __slots__ = ("call", "checkpoint", "counts", "error", "parent", "retries", "suspended", "turn")
 
-    def __init__(
-        self, turn: Turn, call: str, *, parent: Frame | None, retries: RetryPolicy
-    ) -> None:
+    def __init__(self, turn: Turn, call: str, *, parent: Frame | None, retries: RetryPolicy) -> None:
         self.turn = turn
         self.call = call
         self.parent = parent
@@ -101,12 +99,8 @@ class Frame:
         return SuspensionSignal()
 
 
-_frame: contextvars.ContextVar[Frame | None] = contextvars.ContextVar(
-    "stephooks_frame", default=None
-)
-_branch: contextvars.ContextVar[Branch | None] = contextvars.ContextVar(
-    "stephooks_branch", default=None
-)
+_frame: contextvars.ContextVar[Frame | None] = contextvars.ContextVar("stephooks_frame", default=None)
+_branch: contextvars.ContextVar[Branch | None] = contextvars.ContextVar("stephooks_branch", default=None)
 
 
 def current_frame() -> Frame | None:
@@ -131,7 +125,7 @@ def current_branch() -> Branch:
     return branch
 
 
-class entered:  # noqa: N801  (used as a context manager, and one per call: a class is the cheapest)
+class entered:
     """`with entered(frame):` the code inside belongs to this call."""
 
     __slots__ = ("frame", "token")
@@ -162,9 +156,7 @@ def branching(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Give each asyncio task that a run's code creates a branch of its own, below its creator's."""
     outer: Any = loop.get_task_factory()
 
-    def factory(
-        loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **options: Any
-    ) -> Any:
+    def factory(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **options: Any) -> Any:
         context = options.pop("context", None) or contextvars.copy_context()
         frame = context.run(current_frame)
         if frame is not None:
@@ -179,7 +171,7 @@ def branching(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
             frame.turn.tasks.add(task)
         return task
 
-    loop.set_task_factory(factory)
+    loop.set_task_factory(factory)  # type: ignore[arg-type]
     try:
         yield
     finally:

@@ -30,9 +30,7 @@ class Journal:
     the order they were recorded, each with what it was. It is how changed code is noticed.
     """
 
-    def __init__(
-        self, events: Iterable[tuple[str, str, Any]] = (), hooks: Iterable[Hook] = ()
-    ) -> None:
+    def __init__(self, events: Iterable[tuple[str, str, Any]] = (), hooks: Iterable[Hook] = ()) -> None:
         self.outcomes: dict[str, Outcome] = {}
         self.retrying: dict[str, Retrying] = {}
         self.timers: dict[str, datetime] = {}
@@ -81,7 +79,7 @@ class Journal:
                 self.retrying.pop(inner, None)
 
     def _forget_failures(self) -> None:
-        """A retried run does again what it failed at: the failures recorded last, and counts attempts anew."""
+        """A retried run does again what it failed at last, and counts attempts anew."""
         for call in reversed(list(self.outcomes)):
             if self.outcomes[call].completed:
                 break
@@ -102,9 +100,7 @@ class Journal:
         for call in list(self.unread):
             if self._is_below_an_outcome(call):
                 del self.unread[call]  # its step was read; the calls inside it need not come again
-            elif (
-                call not in self.hooks or pending or self.hooks[call].status != Hook.Status.PENDING
-            ):
+            elif call not in self.hooks or pending or self.hooks[call].status != Hook.Status.PENDING:
                 return call
         return None
 

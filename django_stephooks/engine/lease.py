@@ -51,9 +51,7 @@ class Keeper:
         with self.changed:
             self.held.add(held)
             if self.thread is None:
-                self.thread = threading.Thread(
-                    target=self._renew, name="stephooks-lease", daemon=True
-                )
+                self.thread = threading.Thread(target=self._renew, name="stephooks-lease", daemon=True)
                 self.thread.start()
         try:
             yield

@@ -34,9 +34,7 @@ class RetryPolicy:
     def parse(cls, max_retries: Any, retry_delay: Any) -> RetryPolicy:
         """ValueError, with what is accepted, when a step is defined with nonsense."""
         if isinstance(max_retries, bool) or not isinstance(max_retries, int) or max_retries < 0:
-            raise ValueError(
-                f"max_retries={max_retries!r} is not a number of retries: give 0, 1, 2, …"
-            )
+            raise ValueError(f"max_retries={max_retries!r} is not a number of retries: give 0, 1, 2, …")
         if retry_delay == "exponential":
             return cls(max_retries=max_retries)
         given = (
@@ -50,9 +48,7 @@ class RetryPolicy:
             )
         return cls(
             max_retries=max_retries,
-            delays=tuple(
-                parse_duration(delay, name="retry_delay", allow_zero=True) for delay in given
-            ),
+            delays=tuple(parse_duration(delay, name="retry_delay", allow_zero=True) for delay in given),
         )
 
     def delay(self, attempt: int, error: BaseException) -> timedelta | None:

@@ -36,9 +36,7 @@ class Changes:
     ended: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(
-            self.events or self.hooks or self.notified or self.dropped_checkpoints or self.ended
-        )
+        return bool(self.events or self.hooks or self.notified or self.dropped_checkpoints or self.ended)
 
 
 def claim(queue: str, *, lease_until: datetime) -> Run | None:
@@ -69,9 +67,7 @@ def any_ready(queue: str) -> bool:
 def load(run: Run) -> Journal:
     """The run's journal: one query, and one more if it ever asked anybody anything."""
     alias = write_alias()
-    events = list(
-        Event.objects.using(alias).filter(run=run).journal().values_list("type", "call", "data")
-    )
+    events = list(Event.objects.using(alias).filter(run=run).journal().values_list("type", "call", "data"))
     hooks: Iterable[Hook] = ()
     if any(type == Event.Type.HOOK_CREATED for type, _, _ in events):
         hooks = Hook.objects.using(alias).filter(run=run).defer(*HOOK_DEFERRED).order_by("pk")
@@ -89,9 +85,7 @@ def reload_hook(hook: Hook) -> Hook:
 
 
 @transact
-def save_checkpoint(
-    run: Run, call: str, data: str, *, now: datetime, lease_until: datetime
-) -> None:
+def save_checkpoint(run: Run, call: str, data: str, *, now: datetime, lease_until: datetime) -> None:
     _hold(run, lease_until)
     StepCheckpoint.objects.using(write_alias()).bulk_create(
         [StepCheckpoint(run=run, call=call, data=Encoded(data), saved_at=now)],
@@ -117,15 +111,12 @@ def suspend(
     # The fence and the row's lock first, so that an answer comes either before the look below, or
     # after it finds the run suspended and makes it ready.
     settled = False
-    asked = [hook.pk for hook in waits_for if hook.pk is not None]
+    asked = [hook.pk for hook in waits_for if not hook._state.adding]
     if asked:
         if not runs.held(run.turn).select_for_update().values_list("pk", flat=True).first():
             raise RunLostError
         settled = (
-            Hook.objects.using(runs.db)
-            .filter(pk__in=asked)
-            .exclude(status=Hook.Status.PENDING)
-            .exists()
+            Hook.objects.using(runs.db).filter(pk__in=asked).exclude(status=Hook.Status.PENDING).exists()
         )
     if settled:
         _fenced(runs.hand_back(run.turn, now=now))
@@ -167,9 +158,7 @@ def reopen_hook(run: Run, hook: Hook, *, now: datetime, lease_until: datetime) -
 
 
 @transact
-def complete(
-    run: Run, changes: Changes, *, result: str, drop_checkpoints: bool, now: datetime
-) -> None:
+def complete(run: Run, changes: Changes, *, result: str, drop_checkpoints: bool, now: datetime) -> None:
     runs = Run.objects.using(write_alias()).filter(pk=run.pk)
     _fenced(runs.complete(run.turn, result=Encoded(result), now=now))
     if drop_checkpoints:
@@ -182,9 +171,7 @@ def fail(run: Run, changes: Changes, *, error: dict[str, Any], now: datetime) ->
     runs = Run.objects.using(write_alias()).filter(pk=run.pk)
     _fenced(runs.held(run.turn).fail(error=error, now=now))
     summary = {"type": error["type"], "message": error["message"]}
-    _write(
-        run, changes, now, Event(run=run, type=Event.Type.RUN_FAILED, data=summary, created_at=now)
-    )
+    _write(run, changes, now, Event(run=run, type=Event.Type.RUN_FAILED, data=summary, created_at=now))
 
 
 @transact
@@ -214,13 +201,9 @@ def _write(run: Run, changes: Changes, now: datetime, *last: Event) -> None:
         pks = [hook.pk for hook in changes.notified]
         Hook.objects.using(alias).filter(pk__in=pks).update(notified_at=now)
     if changes.dropped_checkpoints:
-        StepCheckpoint.objects.using(alias).filter(
-            run=run, call__in=changes.dropped_checkpoints
-        ).delete()
+        StepCheckpoint.objects.using(alias).filter(run=run, call__in=changes.dropped_checkpoints).delete()
     for call in changes.ended:
-        Hook.objects.using(alias).filter(run=run).below(call).cancel(
-            now=now, reason="no longer waited for"
-        )
+        Hook.objects.using(alias).filter(run=run).below(call).cancel(now=now, reason="no longer waited for")
 
 
 def _conflict_target(fields: list[str]) -> list[str] | None:

@@ -129,7 +129,7 @@ class Turn:
 
     def _time_is_up(self) -> TurnTimeoutError:
         self.end = TurnTimeoutError(
-            f"Run {self.run.pk} was worked on for longer than its job_timeout of {self.definition.job_timeout}."
+            f"Run {self.run.pk} was at work for longer than its job_timeout of {self.definition.job_timeout}."
         )
         return self.end
 
@@ -165,18 +165,12 @@ class Turn:
         except SerializationError as error:
             return self._fail(error)
         self._end_hooks_below(root)
-        store.complete(
-            self.run, self.changes, result=text, drop_checkpoints=self.has_checkpoints, now=now
-        )
+        store.complete(self.run, self.changes, result=text, drop_checkpoints=self.has_checkpoints, now=now)
         return self._tell_finished()
 
     def _suspend(self, root: Frame, now: datetime) -> None:
         retrying = any(due > now for due in self.timers)
-        if (
-            self.changes.hooks
-            and not retrying
-            and (unread := self.journal.first_unread(pending=False))
-        ):
+        if self.changes.hooks and not retrying and (unread := self.journal.first_unread(pending=False)):
             self.changes.hooks.clear()
             return self._fail(self._does_not_fit(unread, "asked something else"))
         self.collect_deletions(root)
@@ -195,9 +189,7 @@ class Turn:
 
     def _fail(self, error: BaseException) -> None:
         self._end_hooks_below(None)
-        logger.warning(
-            "Run %s (%s) failed: %s", self.run.pk, self.run.workflow, type(error).__name__
-        )
+        logger.warning("Run %s (%s) failed: %s", self.run.pk, self.run.workflow, type(error).__name__)
         store.fail(self.run, self.changes, error=failures.describe(error), now=timezone.now())
         self._tell_finished()
 
@@ -209,13 +201,7 @@ class Turn:
     def come_to(self, call: str, what: str) -> Outcome | None:
         """The code has come to this call: what is recorded of it, if it still is the same thing."""
         self.journal.read(call)
-        recorded = (
-            "hook"
-            if call in self.journal.hooks
-            else "step"
-            if call in self.journal.outcomes
-            else None
-        )
+        recorded = "hook" if call in self.journal.hooks else "step" if call in self.journal.outcomes else None
         if recorded and (recorded == "hook") != (what == "hook"):
             self.stop(self._does_not_fit(call, f"has a {what} of that name now", recorded))
         return self.journal.outcomes.get(call)
@@ -230,16 +216,16 @@ class Turn:
 
     def check_answers_read(self, frame: Frame) -> None:
         """A step may not complete without having read what it was answered."""
-        for call, what in self.journal.unread.items():
-            if what == "hook" and call.startswith(f"{frame.call}/"):
-                if self.journal.hooks[call].status == Hook.Status.RECEIVED:
-                    self.stop(self._does_not_fit(call, f"completed {frame.call!r} without it"))
+        for call in self.journal.unread:
+            hook = self.journal.hooks.get(call)
+            if hook and call.startswith(f"{frame.call}/") and hook.status == Hook.Status.RECEIVED:
+                self.stop(self._does_not_fit(call, f"completed {frame.call!r} without it"))
 
     def _does_not_fit(self, call: str, came: str, what: str | None = None) -> NonDeterminismError:
         what = what or self.journal.unread.get(call, "call")
         return NonDeterminismError(
-            f"The code of {self.run.workflow} does not fit run {self.run.pk} any more: it recorded the {what} "
-            f"{call!r}, but the code {came}. Put the {what} back and retry the run, or cancel the run."
+            f"The code of {self.run.workflow} does not fit run {self.run.pk} any more: it recorded the "
+            f"{what} {call!r}, but the code {came}. Put the {what} back and retry the run, or cancel the run."
         )
 
     def stop(self, why: BaseException) -> None:
@@ -259,11 +245,7 @@ class Turn:
         self.journal.outcomes[frame.call] = outcome
         if outcome.completed:
             self._end_hooks_below(frame)
-        if (
-            self.definition.kind == "step"
-            and frame.parent is not None
-            and frame.parent.parent is None
-        ):
+        if self.definition.kind == "step" and frame.parent is not None and frame.parent.parent is None:
             return
         if outcome.completed and self.has_checkpoints:
             self.changes.dropped_checkpoints.append(frame.call)
@@ -274,9 +256,7 @@ class Turn:
         call = frame.call if frame else ""
         below = f"{call}/" if call else ""
         hooks = self.journal.hooks.items()
-        if any(
-            hook.status == Hook.Status.PENDING and name.startswith(below) for name, hook in hooks
-        ):
+        if any(hook.status == Hook.Status.PENDING and name.startswith(below) for name, hook in hooks):
             self.changes.ended.append(call)
 
     def open_hook(self, hook: Hook) -> None:
@@ -292,22 +272,18 @@ class Turn:
         return fresh
 
     def expire(self, hook: Hook) -> Hook:
-        self._guarded(
-            store.expire_hook, self.run, hook, now=timezone.now(), lease_until=self._lease_until()
-        )
+        self._guarded(store.expire_hook, self.run, hook, now=timezone.now(), lease_until=self._lease_until())
         return self.look_again(hook)
 
     def reopen(self, hook: Hook) -> Hook:
-        self._guarded(
-            store.reopen_hook, self.run, hook, now=timezone.now(), lease_until=self._lease_until()
-        )
+        self._guarded(store.reopen_hook, self.run, hook, now=timezone.now(), lease_until=self._lease_until())
         return self.look_again(hook)
 
     def refuse_open_transaction(self, call: str) -> None:
         if self._open_transactions() > self.depth:
             raise StepHooksError(
-                f"step_hook() was called inside transaction.atomic() ({call!r} of run {self.run.pk}). Waiting "
-                "leaves the block and would roll back everything in it: ask before or after the transaction."
+                f"step_hook() was called inside transaction.atomic() ({call!r} of run {self.run.pk}). "
+                "Waiting leaves the block and would roll back everything in it: ask before or after it."
             )
 
     def _open_transactions(self) -> int:
@@ -320,9 +296,7 @@ class Turn:
             "Run %s: %s caught the suspension of a hook or timer and %s; it is suspended all the same.",
             self.run.pk, where, came,
         )  # fmt: skip
-        self.event(
-            Event.Type.STEP_WARNED, frame.call, {"warning": f"suspension caught; the code {came}"}
-        )
+        self.event(Event.Type.STEP_WARNED, frame.call, {"warning": f"suspension caught; the code {came}"})
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -365,9 +339,7 @@ class Turn:
                 store.record, self.run, changes, now=timezone.now(), lease_until=self._lease_until()
             )
             for hook in changes.hooks:
-                signals.send_after_commit(
-                    signals.hook_created, Hook, using=write_alias(), hook=hook
-                )
+                signals.send_after_commit(signals.hook_created, Hook, using=write_alias(), hook=hook)
 
     def _guarded(self, write: Any, *args: Any, **kwargs: Any) -> None:
         # Neither may be caught by the project's code: the turn is over.

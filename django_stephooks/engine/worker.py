@@ -63,8 +63,6 @@ def _end_lease(run: Run) -> None:
     alias = write_alias()
     connections[alias].close_if_unusable_or_obsolete()
     try:
-        Run.objects.using(alias).filter(pk=run.pk).extend_lease(
-            run.turn, lease_until=timezone.now()
-        )
+        Run.objects.using(alias).filter(pk=run.pk).extend_lease(run.turn, lease_until=timezone.now())
     except DatabaseError:
         logger.warning("Run %s is recovered when its lease ends.", run.pk)

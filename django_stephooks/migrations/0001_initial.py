@@ -5,17 +5,6 @@ from django.conf import settings
 from django.db import migrations, models
 
 
-def add_full_indexes(apps, schema_editor):
-    """MySQL and MariaDB know no partial indexes, and Django leaves them out: there, index every row."""
-    if schema_editor.connection.features.supports_partial_indexes:
-        return
-    for name in ("Run", "Hook"):
-        model = apps.get_model("django_stephooks", name)
-        for index in model._meta.indexes:
-            if index.condition is not None:
-                schema_editor.add_index(model, models.Index(fields=index.fields, name=index.name))
-
-
 class Migration(migrations.Migration):
 
     initial = True
@@ -163,6 +152,4 @@ class Migration(migrations.Migration):
             model_name='stepcheckpoint',
             constraint=models.UniqueConstraint(fields=('run', 'call'), name='stephooks_checkpoint_call'),
         ),
-        # Only adds to what the operations above leave out, so there is nothing to undo.
-        migrations.RunPython(add_full_indexes, migrations.RunPython.noop),
     ]

@@ -27,9 +27,7 @@ class StepCheckpoint(models.Model):
         verbose_name = _("step checkpoint")
         verbose_name_plural = _("step checkpoints")
         default_permissions = ()
-        constraints = [
-            models.UniqueConstraint(fields=["run", "call"], name="stephooks_checkpoint_call")
-        ]
+        constraints = [models.UniqueConstraint(fields=["run", "call"], name="stephooks_checkpoint_call")]
 
     def __str__(self) -> str:
         return self.call

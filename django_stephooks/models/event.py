@@ -51,9 +51,7 @@ class Event(models.Model):
         Type.RUN_RETRIED,
     )
 
-    run = models.ForeignKey(
-        Run, on_delete=models.CASCADE, related_name="events", verbose_name=_("run")
-    )
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events", verbose_name=_("run"))
     type = models.CharField(_("type"), max_length=20, choices=Type)
     call = models.CharField(_("call"), max_length=400, blank=True)
     data = RecordField(_("data"), default=dict)

@@ -45,9 +45,7 @@ class RecordAttribute(DeferredAttribute):
         except SerializationError as error:
             # Not the instance's repr: it may come back here.
             row = f"{type(instance).__name__} {instance.pk}"
-            raise SerializationError(
-                f"{self.field.name} of {row} can not be read. {error}"
-            ) from None
+            raise SerializationError(f"{self.field.name} of {row} can not be read. {error}") from None
         instance.__dict__[self.field.attname] = value
         return value
 
@@ -112,9 +110,7 @@ class RecordField(_TextField):
         return super().get_lookup(lookup_name)
 
     def get_transform(self, lookup_name: str) -> Any:
-        raise FieldError(
-            f"{self.name} is recorded as text; {lookup_name!r} can not look inside it."
-        )
+        raise FieldError(f"{self.name} is recorded as text; {lookup_name!r} can not look inside it.")
 
     # Fixtures hold the text. Serializers write numbers and dates as they are unless they are given
     # a string, and give `to_python` what they read; `clean` above does not pass through it.

@@ -67,14 +67,10 @@ class HookQuerySet(models.QuerySet["Hook"]):
         """Nobody waits for these any more. The caller holds their runs' rows."""
         return self.pending()._settle(Hook.Status.CANCELLED, "", {"reason": reason}, now)
 
-    def _settle(
-        self, status: Hook.Status, label: str, data: dict[str, Any], now: datetime
-    ) -> list[Hook]:
+    def _settle(self, status: Hook.Status, label: str, data: dict[str, Any], now: datetime) -> list[Hook]:
         hooks = list(self.only("pk", "run_id", "call", "name"))
         if hooks:
-            pending = (
-                Hook.objects.using(self.db).filter(pk__in=[hook.pk for hook in hooks]).pending()
-            )
+            pending = Hook.objects.using(self.db).filter(pk__in=[hook.pk for hook in hooks]).pending()
             pending.update(status=status, answered_by_label=label, settled_at=now)
             Event.objects.using(self.db).bulk_create(
                 Event(
@@ -89,9 +85,7 @@ class HookQuerySet(models.QuerySet["Hook"]):
         return hooks
 
     def reopen(self) -> int:
-        return self.filter(status=Hook.Status.CANCELLED).update(
-            status=Hook.Status.PENDING, settled_at=None
-        )
+        return self.filter(status=Hook.Status.CANCELLED).update(status=Hook.Status.PENDING, settled_at=None)
 
     def revoke_tokens(self) -> int:
         return self.update(token_version=F("token_version") + 1)
@@ -167,9 +161,7 @@ class Hook(models.Model):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["expires_at"], name="stephooks_hook_waiting", condition=Q(status="pending")
-            ),
+            models.Index(fields=["expires_at"], name="stephooks_hook_waiting", condition=Q(status="pending")),
         ]
 
     def __str__(self) -> str:

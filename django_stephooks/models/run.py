@@ -55,9 +55,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.held(turn).update(status=Run.Status.PENDING, due_at=now)
 
     def make_ready(self, now: datetime) -> int:
-        return self.filter(status=Run.Status.SUSPENDED).update(
-            status=Run.Status.PENDING, due_at=now
-        )
+        return self.filter(status=Run.Status.SUSPENDED).update(status=Run.Status.PENDING, due_at=now)
 
     def recover(self, now: datetime) -> int:
         return self.lease_ended(now).update(
@@ -70,9 +68,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         )
 
     def fail(self, *, error: Any, now: datetime) -> int:
-        return self.active().update(
-            status=Run.Status.FAILED, due_at=None, finished_at=now, error=error
-        )
+        return self.active().update(status=Run.Status.FAILED, due_at=None, finished_at=now, error=error)
 
     def cancel(self, *, now: datetime) -> int:
         return self.filter(status__in=(*Run.ACTIVE, Run.Status.FAILED)).update(
@@ -106,7 +102,7 @@ class Run(models.Model):
     public_id = models.UUIDField(_("public id"), default=uuid.uuid4, unique=True, editable=False)
     workflow = models.CharField(_("workflow"), max_length=200)
     queue = models.CharField(_("queue"), max_length=100)
-    key = models.CharField(_("idempotency key"), max_length=200, null=True, blank=True)  # noqa: DJ001
+    key = models.CharField(_("idempotency key"), max_length=200, null=True, blank=True)
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.PENDING)
     turn = models.PositiveIntegerField(_("turn"), default=0)
     recoveries = models.PositiveIntegerField(_("recoveries"), default=0)
@@ -134,7 +130,7 @@ class Run(models.Model):
         related_name="+",
         db_index=False,
     )
-    subject_id = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001
+    subject_id = models.CharField(max_length=64, null=True, blank=True)
     subject = GenericForeignKey("subject_type", "subject_id")
 
     objects = RunQuerySet.as_manager()

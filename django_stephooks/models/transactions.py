@@ -32,9 +32,7 @@ def is_transient(error: OperationalError) -> bool:
     cause = error.__cause__
     if getattr(cause, "sqlstate", None) in SQLSTATES:
         return True
-    return bool(error.args) and (
-        error.args[0] in MYSQL_ERRORS or "database is locked" in str(error.args[0])
-    )
+    return bool(error.args) and (error.args[0] in MYSQL_ERRORS or "database is locked" in str(error.args[0]))
 
 
 def transact(function: Callable[P, R]) -> Callable[P, R]:
@@ -52,11 +50,7 @@ def transact(function: Callable[P, R]) -> Callable[P, R]:
                 with transaction.atomic(using=using):
                     return function(*args, **kwargs)
             except OperationalError as error:
-                if (
-                    connections[using].in_atomic_block
-                    or attempt >= ATTEMPTS
-                    or not is_transient(error)
-                ):
+                if connections[using].in_atomic_block or attempt >= ATTEMPTS or not is_transient(error):
                     raise
             # Jitter, or the same transactions meet again.
             time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311

@@ -67,8 +67,7 @@ def _runtime(name: str) -> Runtime:
         ) from error
     if not (isinstance(runtime, type) and issubclass(runtime, Runtime)):
         raise ImproperlyConfigured(
-            f"STEPHOOKS['RUNTIME'] is {name!r}, which is not a subclass of "
-            f"{__name__}.Runtime. {_ACCEPTED}"
+            f"STEPHOOKS['RUNTIME'] is {name!r}, which is not a subclass of {__name__}.Runtime. {_ACCEPTED}"
         )
     return runtime()
 
@@ -89,9 +88,7 @@ class RingAfterCommit:
             get_runtime().ring(self.queue)
         except Exception:
             # Whatever it is, the caller's work is committed.
-            logger.exception(
-                "The bell for queue %r could not be rung; the sweep rings again.", self.queue
-            )
+            logger.exception("The bell for queue %r could not be rung; the sweep rings again.", self.queue)
 
 
 def ring_after_commit(queue: str, *, using: str) -> None:

@@ -32,6 +32,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 from rq import Queue
 from rq.exceptions import DuplicateJobError
+from rq.utils import as_text
 
 from .base import WORK, Runtime
 from .inline import InlineRuntime
@@ -79,7 +80,7 @@ class RQRuntime(Runtime):
         waiting = rq_queue.connection.get(_key(queue)) if rq_queue.is_async else None
         if waiting is None:
             self._ring(queue)
-        elif rq_queue.get_job_position(waiting.decode()) is None:
+        elif rq_queue.get_job_position(as_text(waiting)) is None:
             # The bell was lost, or it is just being picked up: then one job too many looks around.
             job_id = _process().new_job_id()
             rq_queue.connection.set(_key(queue), job_id)
@@ -90,9 +91,7 @@ class RQRuntime(Runtime):
         if rq_queue.is_async:
             rq_queue.connection.delete(_key(queue))
 
-    def _try(
-        self, action: Callable[[str], None], queue: str, *, even_if_quiet: bool = False
-    ) -> None:
+    def _try(self, action: Callable[[str], None], queue: str, *, even_if_quiet: bool = False) -> None:
         process = _process()
         began = time.monotonic()
         if began < process.quiet_until.get(queue, 0) and not even_if_quiet:
@@ -102,9 +101,7 @@ class RQRuntime(Runtime):
         except RedisError as error:
             ended = time.monotonic()
             shortest, longest = QUIET_SECONDS
-            process.quiet_until[queue] = ended + min(
-                max(shortest, QUIET_FACTOR * (ended - began)), longest
-            )
+            process.quiet_until[queue] = ended + min(max(shortest, QUIET_FACTOR * (ended - began)), longest)
             # Only the kind of error: its text may hold an address or a password.
             logger.warning(
                 "Redis could not be told about work in queue %r (%s). "
@@ -182,8 +179,7 @@ class _Process:
         config = configs.get(name)
         if config is None:
             raise ImproperlyConfigured(
-                f"There is no queue {name!r} in RQ_QUEUES. "
-                f"It has: {', '.join(map(repr, configs)) or 'none'}."
+                f"There is no queue {name!r} in RQ_QUEUES. It has: {', '.join(map(repr, configs)) or 'none'}."
             )
         with self._lock:
             known = self._queues.get(name)

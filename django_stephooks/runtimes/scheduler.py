@@ -40,7 +40,7 @@ LOCK_SECONDS = 10
 LONGEST_PAUSE = 5
 
 
-class SweepScheduler(DjangoScheduler):  # type: ignore[misc]  # rq-scheduler has no types
+class SweepScheduler(DjangoScheduler):
     """Pushes the sweep every `STEPHOOKS["SWEEP_INTERVAL"]`, and the project's scheduled jobs."""
 
     def __init__(
@@ -79,7 +79,7 @@ class SweepScheduler(DjangoScheduler):  # type: ignore[misc]  # rq-scheduler has
     def _sweep_job(self) -> Job:
         # Made anew each time and never read back: nothing that is in Redis can break it.
         queue = rq.open_queue(app_settings.QUEUE)
-        job = self._create_job(
+        job = self._create_job(  # type: ignore[no-untyped-call]
             f"{rq.__name__}.{rq.sweep_job.__name__}",
             commit=False,
             id=SWEEP_ID,
@@ -139,9 +139,7 @@ class SweepScheduler(DjangoScheduler):  # type: ignore[misc]  # rq-scheduler has
             # meta of another serializer) would stop every other job at every tick.
             if isinstance(error, RedisError) and not _is_wrong_type(error):
                 raise
-            logger.exception(
-                "Scheduled job %s can not be read; it is taken off the schedule.", job_id
-            )
+            logger.exception("Scheduled job %s can not be read; it is taken off the schedule.", job_id)
         self.cancel(job_id)
         return None
 

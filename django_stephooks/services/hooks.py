@@ -26,9 +26,7 @@ from .actors import actor_from
 from .runs import lock_run
 
 
-def resume_hook(
-    token: str, payload: Any = None, *, by: Any = None, channel: str = "python"
-) -> ResumeResult:
+def resume_hook(token: str, payload: Any = None, *, by: Any = None, channel: str = "python") -> ResumeResult:
     """Answer a hook: store the payload, once, and make its run go on.
 
     `payload` is plain JSON of at most MAX_PAYLOAD_BYTES; with a `payload_schema` it must fit it.
@@ -64,9 +62,7 @@ def find_hook(token: str) -> Hook:
 
 
 @transact
-def _receive(
-    hook: Hook, payload: Any, text: str, actor: Actor, channel: str
-) -> StepHooksError | None:
+def _receive(hook: Hook, payload: Any, text: str, actor: Actor, channel: str) -> StepHooksError | None:
     """Under the run's lock. Why it is refused is returned, so that what was found out is committed."""
     now = timezone.now()
     run = lock_run(hook.run_id)

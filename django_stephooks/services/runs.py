@@ -79,9 +79,7 @@ def _start(
             raise
         return known
     data = {"by": actor.label} if actor.label else {}
-    Event.objects.using(alias).create(
-        run=run, type=Event.Type.RUN_STARTED, data=data, created_at=now
-    )
+    Event.objects.using(alias).create(run=run, type=Event.Type.RUN_STARTED, data=data, created_at=now)
     ring_after_commit(queue, using=alias)
     return run
 
@@ -95,9 +93,7 @@ def cancel_run(run: Run | int, *, by: Any = None, reason: str = "") -> Run:
     actor, now = actor_from(by), timezone.now()
     locked = lock_run(run)
     if not Run.objects.using(locked._state.db).filter(pk=locked.pk).cancel(now=now):
-        raise RunStateError(
-            f"Run {locked.pk} is {locked.status} already; there is nothing to cancel."
-        )
+        raise RunStateError(f"Run {locked.pk} is {locked.status} already; there is nothing to cancel.")
     data = {"by": actor.label, "by_id": actor.user_id, "reason": reason}
     close_run(locked, Event.Type.RUN_CANCELLED, data, now=now, why="run cancelled")
     locked.refresh_from_db(using=locked._state.db)
@@ -114,13 +110,9 @@ def retry_run(run: Run | int, *, by: Any = None) -> Run:
     locked = lock_run(run)
     alias = locked._state.db
     if not Run.objects.using(alias).filter(pk=locked.pk).retry(now=now):
-        raise RunStateError(
-            f"Run {locked.pk} is {locked.status}; only a failed run can be retried."
-        )
+        raise RunStateError(f"Run {locked.pk} is {locked.status}; only a failed run can be retried.")
     data = {"by": actor.label, "by_id": actor.user_id}
-    Event.objects.using(alias).create(
-        run=locked, type=Event.Type.RUN_RETRIED, data=data, created_at=now
-    )
+    Event.objects.using(alias).create(run=locked, type=Event.Type.RUN_RETRIED, data=data, created_at=now)
     ring_after_commit(locked.queue, using=str(alias))
     locked.refresh_from_db(using=alias)
     return locked

@@ -26,7 +26,7 @@ from .runs import close_run
 
 @dataclass(frozen=True, kw_only=True)
 class SweepResult:
-    """How many hooks expired, timers woke a run, crashed runs were recovered or failed, and bells were rung."""
+    """How many hooks expired, timers woke a run, crashes were made good or not, and bells were rung."""
 
     expired: int = 0
     woken: int = 0
@@ -85,9 +85,7 @@ def _expire(now: datetime, size: int) -> tuple[int]:
 def _wake(now: datetime, size: int) -> tuple[int]:
     runs = Run.objects.using(write_alias())
     held = _hold(
-        runs.filter(
-            pk__in=list(runs.timers_due(now).order_by("due_at").values_list("pk", flat=True)[:size])
-        )
+        runs.filter(pk__in=list(runs.timers_due(now).order_by("due_at").values_list("pk", flat=True)[:size]))
     )
     woken = runs.filter(pk__in=held).timers_due(now)
     queues = set(woken.values_list("queue", flat=True))
@@ -110,8 +108,9 @@ def _recover(now: datetime, size: int) -> tuple[int, int]:
         error = {
             "type": "django_stephooks.exceptions:RunLostError",
             "message": (
-                f"Its worker stopped in the middle of turn {run.turn} (crash, kill, or lost lease) and so did the "
-                f"{run.max_recoveries} before: max_recoveries={run.max_recoveries}. Find out why, then retry the run."
+                f"Its worker stopped in the middle of turn {run.turn} (crash, kill, or lost lease), and so "
+                f"did the {run.max_recoveries} before: max_recoveries={run.max_recoveries}. "
+                "Find out why, then retry the run."
             ),
         }
         runs.filter(pk=run.pk).fail(error=error, now=now)
@@ -119,8 +118,7 @@ def _recover(now: datetime, size: int) -> tuple[int, int]:
     lost = [run for run in ended if run.recoveries < run.max_recoveries]
     runs.filter(pk__in=[run.pk for run in lost]).recover(now)
     Event.objects.using(runs.db).bulk_create(
-        Event(run=run, type=Event.Type.RUN_RECOVERED, data={"turn": run.turn}, created_at=now)
-        for run in lost
+        Event(run=run, type=Event.Type.RUN_RECOVERED, data={"turn": run.turn}, created_at=now) for run in lost
     )
     for queue in sorted({run.queue for run in lost}):
         ring_after_commit(queue, using=runs.db)

@@ -34,9 +34,13 @@ class OpenDemo:
             text=True,
         )
         self.said = ""
-        while "Ctrl-C closes everything." not in self.said:
-            self.said += self._hear()
-        self.url = self._find(r"The newsroom is open:\s+(\S+)")
+
+    def read_the_welcome(self) -> None:
+        self.hear("Ctrl-C closes everything.")
+
+    @property
+    def url(self) -> str:
+        return self._find(r"The newsroom is open:\s+(\S+)")
 
     def _hear(self) -> str:
         line = self.process.stdout.readline()  # type: ignore[union-attr]
@@ -75,8 +79,10 @@ def open_demo(tmp_path: Path) -> Iterator[Open]:
     opened: list[OpenDemo] = []
 
     def open_one() -> OpenDemo:
-        opened.append(OpenDemo(tmp_path / "demo"))
-        return opened[-1]
+        demo = OpenDemo(tmp_path / "demo")
+        opened.append(demo)
+        demo.read_the_welcome()
+        return demo
 
     yield open_one
     for demo in opened:
@@ -84,9 +90,7 @@ def open_demo(tmp_path: Path) -> Iterator[Open]:
             demo.end(signal.SIGKILL)
 
 
-def test_demo_opens_beside_another_and_after_one_that_was_killed(
-    open_demo: Open, tmp_path: Path
-) -> None:
+def test_demo_opens_beside_another_and_after_one_that_was_killed(open_demo: Open, tmp_path: Path) -> None:
     first = open_demo()
     second = open_demo()
     assert second.url != first.url

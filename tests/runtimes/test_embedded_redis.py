@@ -96,9 +96,7 @@ def test_dies_with_an_owner_that_is_killed(source: str) -> None:
         "print(server.pid, server.socket_path.parent, flush=True)\n"
         "time.sleep(600)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
-    ) as owner:
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         pid, directory = owner.stdout.readline().split()
         assert is_running(int(pid))
@@ -152,9 +150,7 @@ def test_the_environment_can_forbid_one_of_the_ways(
         EmbeddedRedis()
 
 
-def test_says_what_to_do_when_there_is_none(
-    empty_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_says_what_to_do_when_there_is_none(empty_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("demo_project.embedded_redis._in_wheel", lambda: None)
     with pytest.raises(RedisUnavailableError, match=r"put redis-server .* on PATH, or install"):
         find_server()

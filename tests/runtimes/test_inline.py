@@ -29,9 +29,7 @@ def test_work_is_done_when_ring_returns(runtime: InlineRuntime, worked: list[str
     assert worked == ["a", "b"]
 
 
-def test_bell_rung_by_a_turn_waits_for_the_turn_to_end(
-    runtime: InlineRuntime, worked: list[str]
-) -> None:
+def test_bell_rung_by_a_turn_waits_for_the_turn_to_end(runtime: InlineRuntime, worked: list[str]) -> None:
     log = []
 
     def start_children(queue: str) -> None:

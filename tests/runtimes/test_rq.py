@@ -291,9 +291,7 @@ def no_redis(settings: Any, tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("queue", ["default", "slow"])
-def test_nobody_sees_that_redis_is_away(
-    no_redis: None, caplog: pytest.LogCaptureFixture, queue: str
-) -> None:
+def test_nobody_sees_that_redis_is_away(no_redis: None, caplog: pytest.LogCaptureFixture, queue: str) -> None:
     runtime = rq.RQRuntime()
     runtime.ring(queue)
     runtime.ring_again(queue)
@@ -388,9 +386,7 @@ def test_readonly_replica_is_an_error_like_any_other(bell: rq.RQRuntime, redis: 
     assert "default" in rq._process().quiet_until
 
 
-def test_unknown_queue_is_logged_and_named(
-    bell: rq.RQRuntime, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unknown_queue_is_logged_and_named(bell: rq.RQRuntime, caplog: pytest.LogCaptureFixture) -> None:
     bell.ring("nowhere")
     assert caplog.records[0].levelno == logging.ERROR
     assert "There is no queue 'nowhere' in RQ_QUEUES. It has: 'default', 'slow'." in caplog.text

@@ -41,9 +41,7 @@ def note(word: str) -> None:
 
 def make(**options: Any) -> SweepScheduler:
     queue = rq.open_queue("default")
-    return SweepScheduler(
-        **{"queue": queue, "connection": queue.connection, "interval": 60, **options}
-    )
+    return SweepScheduler(**{"queue": queue, "connection": queue.connection, "interval": 60, **options})
 
 
 @pytest.fixture
@@ -115,9 +113,7 @@ def test_lost_job_is_made_anew(sweeper: SweepScheduler, redis: Redis) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["wrong type", "garbage"])
-def test_nothing_in_redis_can_break_the_sweep(
-    sweeper: SweepScheduler, redis: Redis, spoil: str
-) -> None:
+def test_nothing_in_redis_can_break_the_sweep(sweeper: SweepScheduler, redis: Redis, spoil: str) -> None:
     if spoil == "garbage":
         redis.hset(f"rq:job:{SWEEP_ID}", mapping={"meta": b"\xff", "created_at": "never"})
     else:
@@ -127,17 +123,13 @@ def test_nothing_in_redis_can_break_the_sweep(
     assert stand_in.swept == [1]
 
 
-def test_entry_of_a_longer_interval_does_not_delay_the_sweep(
-    sweeper: SweepScheduler, redis: Redis
-) -> None:
+def test_entry_of_a_longer_interval_does_not_delay_the_sweep(sweeper: SweepScheduler, redis: Redis) -> None:
     redis.zadd(SCHEDULE, {SWEEP_ID: time.time() + 3600})
     sweeper.run(burst=True)
     assert waiting() == [SWEEP_ID]
 
 
-def test_workers_down_for_fifty_ticks_pile_nothing_up(
-    sweeper: SweepScheduler, redis: Redis
-) -> None:
+def test_workers_down_for_fifty_ticks_pile_nothing_up(sweeper: SweepScheduler, redis: Redis) -> None:
     for _ in range(50):
         sweeper.run(burst=True)
         come_due(redis)
@@ -175,9 +167,7 @@ def test_failed_sweep_is_pushed_again_and_forgotten_as_a_failure(
     assert stand_in.swept == [1]
 
 
-def test_sweep_reaches_the_workers_of_a_json_queue(
-    redis: Redis, settings: Any, worked: list[str]
-) -> None:
+def test_sweep_reaches_the_workers_of_a_json_queue(redis: Redis, settings: Any, worked: list[str]) -> None:
     settings.RQ_QUEUES = {
         "default": settings.RQ_QUEUES["default"],
         "json": {**settings.RQ_QUEUES["default"], "SERIALIZER": "rq.serializers.JSONSerializer"},
@@ -333,9 +323,7 @@ def in_ticks(monkeypatch: pytest.MonkeyPatch, *between: Callable[[], None]) -> l
             raise SystemExit from None
         action()
 
-    monkeypatch.setattr(
-        scheduler, "time", type("Time", (), {**vars(time), "sleep": staticmethod(sleep)})
-    )
+    monkeypatch.setattr(scheduler, "time", type("Time", (), {**vars(time), "sleep": staticmethod(sleep)}))
     return pauses
 
 
@@ -345,9 +333,7 @@ def test_outage_is_outlived(
     sweeper = make()
     name = sweeper.name
     again = EmbeddedRedis(socket_path=own_redis.socket_path)
-    pauses = in_ticks(
-        monkeypatch, own_redis.stop, *[lambda: None] * 6, lambda: again.start() and None
-    )
+    pauses = in_ticks(monkeypatch, own_redis.stop, *[lambda: None] * 6, lambda: again.start() and None)
     try:
         with pytest.raises(SystemExit):
             sweeper.run()
@@ -465,9 +451,7 @@ def test_command_refuses_nonsense_intervals(text: str) -> None:
         call_command("stephooks_scheduler", f"--interval={text}")
 
 
-def test_command_says_what_is_missing(
-    redis: Redis, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_says_what_is_missing(redis: Redis, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.STEPHOOKS = {"QUEUE": "nowhere"}
     with pytest.raises(CommandError, match="There is no queue 'nowhere'"):
         call_command("stephooks_scheduler")
@@ -475,9 +459,7 @@ def test_command_says_what_is_missing(
     def missing(path: str) -> None:
         raise ImportError("No module named 'rq_scheduler'")
 
-    monkeypatch.setattr(
-        "django_stephooks.management.commands.stephooks_scheduler.import_string", missing
-    )
+    monkeypatch.setattr("django_stephooks.management.commands.stephooks_scheduler.import_string", missing)
     with pytest.raises(CommandError, match=r"rq_scheduler.*stephooks_sweep --loop"):
         call_command("stephooks_scheduler")
 

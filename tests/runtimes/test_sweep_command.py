@@ -50,7 +50,7 @@ class Passes:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def start(passes: Passes, *arguments: str) -> str:
-        monkeypatch.setattr(command.sweep, "sweep", passes.sweep)
+        monkeypatch.setattr(command, "sweep", passes.sweep)
         monkeypatch.setattr(command.time, "sleep", passes.sleep)
         monkeypatch.setattr(command, "close_old_connections", passes.tidy)
         out = StringIO()

@@ -101,8 +101,7 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, (list, tuple)):
         return len(left) == len(right) and all(map(same, left, right))
     if isinstance(left, (set, frozenset)):
-        key = repr
-        return same(sorted(left, key=key), sorted(right, key=key))
+        return len(left) == len(right) and all(any(same(a, b) for b in right) for a in left)
     if isinstance(left, float):
         return (math.isnan(left) and math.isnan(right)) or repr(left) == repr(right)
     if isinstance(left, Decimal):

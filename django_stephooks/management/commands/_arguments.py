@@ -10,8 +10,6 @@ from django_stephooks.durations import parse_duration
 def positive_seconds(text: str) -> float:
     """ "5", "0.5" or "1m", as seconds."""
     try:
-        return parse_duration(
-            float(text) if text.replace(".", "", 1).isdigit() else text
-        ).total_seconds()
+        return parse_duration(float(text) if text.replace(".", "", 1).isdigit() else text).total_seconds()
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from error

@@ -15,7 +15,7 @@ from django.db import close_old_connections
 
 from django_stephooks.conf import app_settings
 from django_stephooks.durations import parse_duration
-from django_stephooks.services import sweep
+from django_stephooks.services.sweep import sweep
 
 from ._arguments import positive_seconds
 
@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["loop"]:
-            self.stdout.write(str(sweep.sweep()))
+            self.stdout.write(str(sweep()))
             return
         interval = options["interval"]
         if interval is None:
@@ -55,7 +55,7 @@ class Command(BaseCommand):
         while True:
             close_old_connections()
             try:
-                result = sweep.sweep()
+                result = sweep()
             except django.db.Error as error:
                 # A restarting database is waited for; everything else is a bug and ends the loop.
                 logger.warning("The sweep could not use the database: %s", error)

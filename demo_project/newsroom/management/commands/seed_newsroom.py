@@ -5,6 +5,7 @@ No state is written into a row: each is reached as a story of yours would reach 
 
 from __future__ import annotations
 
+import io
 import time
 from argparse import ArgumentParser
 from typing import Any
@@ -27,9 +28,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--if-empty", action="store_true", help="do nothing if there is a story already"
-        )
+        parser.add_argument("--if-empty", action="store_true", help="do nothing if there is a story already")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if app_settings.RUNTIME != "inline":
@@ -42,7 +41,7 @@ class Command(BaseCommand):
                 return
             raise CommandError("There are stories already. Start with an empty database.")
         seed()
-        self.stdout.write(f"{Story.objects.count()} stories are on their way.")
+        self.stdout.write(f"{Story.objects.count()} stories are on their way; one has failed, as it should.")
 
 
 def seed() -> None:
@@ -64,7 +63,7 @@ def seed() -> None:
     hand_in(manuscripts.WALDEN, review_seconds=1, policy=Story.Policy.PUBLISH)
     hand_in(manuscripts.TELL_TALE, review_seconds=1, policy=Story.Policy.SPIKE)
     time.sleep(1.1)
-    call_command("stephooks_sweep")
+    call_command("stephooks_sweep", stdout=io.StringIO())
 
     answer(hand_in(manuscripts.GETTYSBURG), admin, approved=True, comment="Set it in full.")
     answer(hand_in(manuscripts.NETHERFIELD), editor, approved=True, comment="")
