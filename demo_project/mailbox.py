@@ -6,6 +6,7 @@ Django's own file backend appends the messages of a connection to one log.
 import os
 import tempfile
 from collections.abc import Sequence
+from email.utils import make_msgid
 from pathlib import Path
 
 from django.conf import settings
@@ -21,6 +22,8 @@ class EmailBackend(BaseEmailBackend):
         folder = Path(settings.EMAIL_FILE_PATH)
         folder.mkdir(parents=True, exist_ok=True)
         for message in email_messages:
+            # Django would make one with this machine's name, and may ask the network for that.
+            message.extra_headers.setdefault("Message-ID", make_msgid(domain="example.com"))
             prefix = f"{timezone.now():%Y%m%d-%H%M%S}-"
             handle, path = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
             with os.fdopen(handle, "wb") as file:

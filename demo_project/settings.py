@@ -90,7 +90,7 @@ EMAIL_FILE_PATH = DEMO_DIR / "mail"
 DEFAULT_FROM_EMAIL = "newsroom@example.com"
 
 RQ_QUEUES = {
-    "default": {"UNIX_SOCKET_PATH": REDIS_SOCKET or DEMO_DIR / "redis.sock", "DB": 0},
+    "default": {"UNIX_SOCKET_PATH": REDIS_SOCKET or str(DEMO_DIR / "redis.sock"), "DB": 0},
 }
 
 STEPHOOKS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from demo_project.embedded_redis import EmbeddedRedis
+from tests.clock import Clock
 
 # No deadline: a test never depends on how fast the machine is.
 hypothesis_settings.register_profile(
@@ -23,6 +25,14 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.register_profile("ci", hypothesis_settings.get_profile("dev"), max_examples=500)
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "dev")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.SCRATCH.mkdir(mode=0o700)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(settings.SCRATCH, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +51,11 @@ def child_environment(transactional_db: None, redis_socket: str) -> dict[str, st
         "STEPHOOKS_TEST_DB_NAME": str(connection.settings_dict["NAME"]),
         "STEPHOOKS_TEST_REDIS_SOCKET": redis_socket,
     }
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time, standing still: `clock.advance("1h")` moves it."""
+    clock = Clock()
+    monkeypatch.setattr("django.utils.timezone.now", clock)
+    return clock

@@ -7,34 +7,16 @@ STEPHOOKS_TEST_MARIADB_*     the same of the MariaDB server
 STEPHOOKS_TEST_REDIS_SOCKET  the unix socket of a Redis; the fixture `redis_socket` starts one there
 """
 
-import atexit
 import os
-import shutil
+import secrets
 import tempfile
 from pathlib import Path
 from typing import Any
 
 
-def _scratch_directory() -> Path:
-    """Make a directory of this process, gone when the process ends."""
-    directory = tempfile.mkdtemp(prefix="stephooks-")
-    owner = os.getpid()
-
-    def remove() -> None:
-        # A forked child inherits this handler but not the directory.
-        if os.getpid() == owner:
-            shutil.rmtree(directory, ignore_errors=True)
-
-    atexit.register(remove)
-    return Path(directory)
-
-
 def _server(prefix: str, **defaults: str) -> dict[str, str]:
     names = ("HOST", "PORT", "USER", "PASSWORD")
-    return {
-        name: os.environ.get(f"STEPHOOKS_TEST_{prefix}_{name}", defaults.get(name, ""))
-        for name in names
-    }
+    return {name: os.environ.get(f"STEPHOOKS_TEST_{prefix}_{name}", defaults.get(name, "")) for name in names}
 
 
 def _database(kind: str, name: str) -> dict[str, Any]:
@@ -71,7 +53,9 @@ def _database(kind: str, name: str) -> dict[str, Any]:
     raise ValueError(f"STEPHOOKS_TEST_DB is {kind!r}; it can be sqlite, postgres or mariadb.")
 
 
-SCRATCH = _scratch_directory()
+# A directory of this process. tests/conftest.py makes and removes it: others, such as mypy, only
+# read these settings, and a worker of pytest-xdist ends without calling atexit.
+SCRATCH = Path(tempfile.gettempdir()) / f"stephooks-{os.getpid()}-{secrets.token_hex(4)}"
 
 DATABASES = {
     "default": _database(
@@ -84,8 +68,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Known before anything listens there: settings are read once, the server is started on demand.
 REDIS_SOCKET = os.environ.get("STEPHOOKS_TEST_REDIS_SOCKET") or str(SCRATCH / "redis.sock")
 RQ_QUEUES = {
-    name: {"UNIX_SOCKET_PATH": REDIS_SOCKET, "DB": 0, "DEFAULT_TIMEOUT": 60}
-    for name in ("default", "slow")
+    name: {"UNIX_SOCKET_PATH": REDIS_SOCKET, "DB": 0, "DEFAULT_TIMEOUT": 60} for name in ("default", "slow")
 }
 
 STEPHOOKS = {"RUNTIME": "inline"}

@@ -30,17 +30,13 @@ def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProce
 
 
 def test_every_layer_imports_only_what_it_may() -> None:
-    result = run_python(
-        "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"
-    )
+    result = run_python("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.django_db
 def test_models_and_migrations_agree() -> None:
-    call_command(
-        "makemigrations", "django_stephooks", "testapp", check=True, dry_run=True, verbosity=0
-    )
+    call_command("makemigrations", "django_stephooks", "testapp", check=True, dry_run=True, verbosity=0)
 
 
 def test_package_imports_without_settings_and_without_models() -> None:

@@ -95,7 +95,7 @@ def editor_review(story_id: int, facts: Facts) -> Decision:
     def tell_the_editor(token: str) -> None:
         send_mail(
             subject=f"Please review: {proof['headline']}",
-            message=f"{proof['headline']} waits for you:\n{proof['desk']}\n\n{proof['after']}\n",
+            message=f"This story waits for you:\n{proof['desk']}\n\n{proof['after']['text']}\n",
             from_email=None,
             recipient_list=["editor@example.com"],
         )

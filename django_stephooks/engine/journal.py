@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django_stephooks.exceptions import SerializationError
 from django_stephooks.models import Event, Hook
+from django_stephooks.models.fields import Encoded
 
 T = Event.Type
 
@@ -46,6 +48,11 @@ class Journal:
                 self.unread.pop(call, None)
 
     def _read(self, type: str, call: str, data: Any) -> None:
+        if isinstance(data, Encoded):
+            raise SerializationError(
+                f"What was recorded of {call!r} can not be read any more: its class is gone or has changed. "
+                "Put it back and retry the run, or cancel the run."
+            )
         if type == T.STEP_STARTED:
             self.started.add(call)
         elif type in (T.STEP_COMPLETED, T.ONCE_COMPLETED):

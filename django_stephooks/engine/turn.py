@@ -47,10 +47,11 @@ def run_turn(run: Run) -> None:
     """Make one turn on a run that was just claimed. Only a failure of the database itself is raised."""
     try:
         definition = get(run.workflow)
-    except UnknownWorkflowError as error:
+        journal = store.load(run) if run.turn > 1 else Journal()
+    except (UnknownWorkflowError, SerializationError) as error:
         store.fail(run, store.Changes(), error=failures.describe(error), now=timezone.now())
         return
-    turn = Turn(run, definition, store.load(run) if run.turn > 1 else Journal())
+    turn = Turn(run, definition, journal)
     try:
         with lease.keep(run, definition.job_timeout):
             contextvars.copy_context().run(turn.work)

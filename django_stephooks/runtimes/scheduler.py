@@ -145,10 +145,8 @@ class SweepScheduler(DjangoScheduler):
 
     def enqueue_job(self, job: Job) -> None:
         """Push a job that is due, unless it still waits for a worker from the last time."""
-        if job.id == SWEEP_ID:
-            queue = rq.open_queue(app_settings.QUEUE)
-        else:
-            queue = self.get_queue_for_job(job)
+        is_sweep = job.id == SWEEP_ID
+        queue = rq.open_queue(app_settings.QUEUE) if is_sweep else self.get_queue_for_job(job)
         waiting = queue.get_job_position(job.id) is not None
         next_time = self._next_time(job, waiting=waiting)
         # Re-armed first: a crash between the two calls skips one time instead of all.
@@ -187,11 +185,11 @@ class SweepScheduler(DjangoScheduler):
         return self._lock_acquired
 
     def remove_lock(self) -> None:
-        if self._lock_acquired:
-            self._lock_acquired = False
-            # Another's, if this one's tick took so long that its lock ran out.
-            if self.connection.get(self.scheduler_lock_key) == self._lock_token:
-                self.connection.delete(self.scheduler_lock_key)
+        # Redis is asked whose lock it is. A tick may have taken so long that it is another's by now,
+        # or a signal may have come before `acquire_lock` could note that it is this one's.
+        if self.connection.get(self.scheduler_lock_key) == self._lock_token:
+            self.connection.delete(self.scheduler_lock_key)
+        self._lock_acquired = False
 
     def _renew_lock(self, *, after: float = LOCK_SECONDS / 4) -> None:
         now = time.monotonic()

@@ -258,6 +258,11 @@ def test_a_row_that_can_not_be_read_can_be_dumped() -> None:
     assert "of-a-later-version" in serializers.serialize("json", Run.objects.all())
 
 
+def test_a_deferred_value_can_be_dumped() -> None:
+    make(arguments=["here"])
+    assert "here" in serializers.serialize("json", Run.objects.defer("arguments"))
+
+
 def test_forms_have_no_field_for_it() -> None:
     assert "arguments" not in modelform_factory(Run, fields="__all__").base_fields
 

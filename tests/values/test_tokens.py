@@ -41,9 +41,7 @@ def test_a_token_of_another_hook_version_or_purpose_is_refused() -> None:
         check_token(token, PUBLIC_ID, version=2)
     with pytest.raises(InvalidTokenError):
         check_token(token, PUBLIC_ID, version=1, purpose="view")
-    check_token(
-        make_token(PUBLIC_ID, version=1, purpose="view"), PUBLIC_ID, version=1, purpose="view"
-    )
+    check_token(make_token(PUBLIC_ID, version=1, purpose="view"), PUBLIC_ID, version=1, purpose="view")
 
 
 def test_the_hash_of_one_hook_does_not_open_another() -> None:
