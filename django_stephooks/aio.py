@@ -25,6 +25,7 @@ from .exceptions import (
     InvalidPayloadError,
     InvalidTokenError,
     NonDeterminismError,
+    NotAllowedError,
     NotInRunError,
     RetryableError,
     RunLostError,
@@ -47,6 +48,7 @@ __all__ = [
     "InvalidPayloadError",
     "InvalidTokenError",
     "NonDeterminismError",
+    "NotAllowedError",
     "NotInRunError",
     "ResumeResult",
     "RetryableError",
@@ -140,8 +142,8 @@ async def cancel_run(run: Run | int, *, by: Any = None, reason: str = "") -> Run
     return await sync_to_async(cancel_run)(run, by=by, reason=reason)
 
 
-async def retry_run(run: Run | int, *, by: Any = None) -> Run:
+async def retry_run(run: Run | int, *, by: Any = None, reason: str = "") -> Run:
     """`retry_run` for async code."""
     from .services.runs import retry_run
 
-    return await sync_to_async(retry_run)(run, by=by)
+    return await sync_to_async(retry_run)(run, by=by, reason=reason)

@@ -87,6 +87,12 @@ class HookNotFoundError(StepHooksError):
     status_code = 404
 
 
+class NotAllowedError(StepHooksError):
+    """This user may not do that."""
+
+    status_code = 403
+
+
 class HookError(StepHooksError):
     """The hook can not be answered now."""
 

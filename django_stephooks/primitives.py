@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from .durations import parse_duration
-from .engine.driving import Durable, drive
+from .engine.driving import Durable, drive, refuse_event_loop
 from .engine.frames import require_frame
 
 T = TypeVar("T")
@@ -130,14 +130,18 @@ def save_step_checkpoint(data: Any) -> None:
     """
     from .engine import calls
 
-    calls.save_checkpoint(require_frame("save_step_checkpoint"), data)
+    frame = require_frame("save_step_checkpoint")
+    refuse_event_loop("save_step_checkpoint")
+    calls.save_checkpoint(frame, data)
 
 
 def load_step_checkpoint() -> Any:
     """What this step saved last, as a copy of its own; None if there is nothing."""
     from .engine import calls
 
-    return calls.load_checkpoint(require_frame("load_step_checkpoint"))
+    frame = require_frame("load_step_checkpoint")
+    refuse_event_loop("load_step_checkpoint")
+    return calls.load_checkpoint(frame)
 
 
 def delete_step_checkpoint() -> None:

@@ -78,18 +78,21 @@ class Invoke:
 Durable = Generator[Invoke, Any, T]
 
 
-def drive(durable: Durable[T], what: str) -> T:
-    """Run a durable call from plain code."""
+def refuse_event_loop(what: str) -> None:
+    """The database is not to be used from a thread whose event loop is running: say what to do instead."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        pass
-    else:
-        durable.close()
-        raise SynchronousOnlyOperation(
-            f"{what} was called from async code as a plain function. Await the one of django_stephooks.aio, "
-            f"or wrap a plain step: `await sync_to_async({what})(…)`."
-        )
+        return
+    raise SynchronousOnlyOperation(
+        f"{what} was called from async code as a plain function. Await the one from django_stephooks.aio, "
+        f"or wrap a plain step: `await sync_to_async({what})(…)`."
+    )
+
+
+def drive(durable: Durable[T], what: str) -> T:
+    """Run a durable call from plain code."""
+    refuse_event_loop(what)
     resume: Callable[[], Invoke] = functools.partial(next, durable)
     while True:
         try:

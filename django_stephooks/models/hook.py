@@ -61,7 +61,8 @@ class HookQuerySet(models.QuerySet["Hook"]):
 
     def expire(self, *, now: datetime) -> list[Hook]:
         """Settle those past their deadline, and return them. The caller holds their runs' rows."""
-        return self.past_deadline(now)._settle(Hook.Status.EXPIRED, SYSTEM_DEADLINE.label, {}, now)
+        label = SYSTEM_DEADLINE.label
+        return self.past_deadline(now)._settle(Hook.Status.EXPIRED, label, {"by": label}, now)
 
     def cancel(self, *, now: datetime, reason: str) -> list[Hook]:
         """Nobody waits for these any more. The caller holds their runs' rows."""

@@ -10,8 +10,6 @@ from django.utils import timezone
 from django_stephooks import codec, payloads, signals, tokens
 from django_stephooks.conf import app_settings
 from django_stephooks.exceptions import (
-    HookAlreadyReceivedError,
-    HookCancelledError,
     HookExpiredError,
     HookNotFoundError,
     StepHooksError,
@@ -23,6 +21,7 @@ from django_stephooks.runtimes.base import ring_after_commit
 from django_stephooks.types import Actor, ResumeResult
 
 from .actors import actor_from
+from .rules import is_user, not_allowed, refusal
 from .runs import lock_run
 
 
@@ -30,9 +29,10 @@ def resume_hook(token: str, payload: Any = None, *, by: Any = None, channel: str
     """Answer a hook: store the payload, once, and make its run go on.
 
     `payload` is plain JSON of at most MAX_PAYLOAD_BYTES; with a `payload_schema` it must fit it.
-    `by`: a user, or a string that says who. `channel`: how it came ("admin", "link", "api", …).
+    `by`: a user, who must be allowed to answer (services.rules), or a string that says who.
+    `channel`: how it came ("admin", "link", "api", …).
 
-    InvalidTokenError, HookNotFoundError; HookAlreadyReceivedError (carries the hook with the answer
+    InvalidTokenError, HookNotFoundError; NotAllowedError; HookAlreadyReceivedError (carries the hook with the answer
     that stands), HookExpiredError, HookCancelledError; InvalidPayloadError (nothing is used up).
     """
     hook = find_hook(token)
@@ -43,7 +43,7 @@ def resume_hook(token: str, payload: Any = None, *, by: Any = None, channel: str
         setting="MAX_PAYLOAD_BYTES",
     )
     actor = actor_from(by)
-    refused = _receive(hook, payload, text, actor, channel)
+    refused = _receive(hook, payload, text, by, actor, channel)
     if refused is not None:
         raise refused
     return ResumeResult(run_id=hook.run_id, hook_id=hook.pk, status=Hook.Status.RECEIVED.value)
@@ -62,12 +62,16 @@ def find_hook(token: str) -> Hook:
 
 
 @transact
-def _receive(hook: Hook, payload: Any, text: str, actor: Actor, channel: str) -> StepHooksError | None:
+def _receive(
+    hook: Hook, payload: Any, text: str, by: Any, actor: Actor, channel: str
+) -> StepHooksError | None:
     """Under the run's lock. Why it is refused is returned, so that what was found out is committed."""
     now = timezone.now()
     run = lock_run(hook.run_id)
     hooks = Hook.objects.using(run._state.db)
     locked = hooks.select_for_update().get(pk=hook.pk)
+    if is_user(by) and (forbidden := not_allowed(by, locked, run)):
+        return forbidden
     if refused := refusal(locked, run, now):
         if isinstance(refused, HookExpiredError):
             expire_hooks(hooks.filter(pk=locked.pk), now=now)
@@ -90,35 +94,6 @@ def _receive(hook: Hook, payload: Any, text: str, actor: Actor, channel: str) ->
         locked.refresh_from_db(using=alias)
         signals.send_after_commit(signals.hook_received, Hook, using=alias, hook=locked)
     return None
-
-
-def refusal(hook: Hook, run: Run, now: datetime) -> StepHooksError | None:
-    """Why this hook can not be answered now, or None. Answered is told before expired, before cancelled."""
-    name = f"Hook {hook.name!r} of run {hook.run_id}"
-    if hook.status == Hook.Status.RECEIVED:
-        who = f" by {hook.answered_by_label}" if hook.answered_by_label else ""
-        return HookAlreadyReceivedError(
-            f"{name} was already answered{who} at {at(hook.settled_at)}{verdict(hook.payload)}.",
-            hook=hook,
-        )
-    if hook.status == Hook.Status.EXPIRED or hook.is_past_deadline(now):
-        return HookExpiredError(
-            f"{name} expired at {at(hook.expires_at)}; nobody had answered it.", hook=hook
-        )
-    if hook.status == Hook.Status.CANCELLED or run.is_finished:
-        return HookCancelledError(f"{name} is no longer asked: the run is {run.status}.", hook=hook)
-    return None
-
-
-def at(moment: datetime | None) -> str:
-    """A time as an error says it: "2026-11-29 14:02 UTC"."""
-    return f"{timezone.localtime(moment):%Y-%m-%d %H:%M %Z}" if moment else "an unknown time"
-
-
-def verdict(payload: Any) -> str:
-    if isinstance(payload, dict) and isinstance(payload.get("approved"), bool):
-        return " (approved)" if payload["approved"] else " (rejected)"
-    return ""
 
 
 def expire_hooks(hooks: Any, *, now: datetime) -> list[Hook]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import ImproperlyConfigured
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
@@ -31,6 +33,11 @@ def start(
     started_by: Any = None,
 ) -> Run:
     """Store a run that is ready, and ring the bell once the surrounding transaction has committed."""
+    if not settings.USE_TZ:
+        # A system check says so too, but not every way to start a process runs the checks.
+        raise ImproperlyConfigured(
+            "USE_TZ is False: a deadline would jump when the clocks change. Set USE_TZ = True."
+        )
     queue = queue or app_settings.QUEUE
     text = codec.dumps(arguments, root="arguments")
     if key is not None:
@@ -101,17 +108,17 @@ def cancel_run(run: Run | int, *, by: Any = None, reason: str = "") -> Run:
 
 
 @transact
-def retry_run(run: Run | int, *, by: Any = None) -> Run:
+def retry_run(run: Run | int, *, by: Any = None, reason: str = "") -> Run:
     """Let a failed run go on from what it has recorded: what failed is done again.
 
-    RunStateError if it has not failed.
+    `by`: a user, or a string that says who. RunStateError if it has not failed.
     """
     actor, now = actor_from(by), timezone.now()
     locked = lock_run(run)
     alias = locked._state.db
     if not Run.objects.using(alias).filter(pk=locked.pk).retry(now=now):
         raise RunStateError(f"Run {locked.pk} is {locked.status}; only a failed run can be retried.")
-    data = {"by": actor.label, "by_id": actor.user_id}
+    data = {"by": actor.label, "by_id": actor.user_id, "reason": reason}
     Event.objects.using(alias).create(run=locked, type=Event.Type.RUN_RETRIED, data=data, created_at=now)
     ring_after_commit(locked.queue, using=str(alias))
     locked.refresh_from_db(using=alias)
