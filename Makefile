@@ -34,8 +34,9 @@ make-venv = $(1)/bin/python -c '' 2>/dev/null || { rm -rf $(1) && "$(2)" -m venv
 # $(call install,DIRECTORY,FILES)
 install = $(1)/bin/python -m pip install -qq --disable-pip-version-check $(foreach file,$(2),-r requirements/$(file).txt)
 
-# $(call pytest,DIRECTORY,CELL): the suite in one cell of the matrix.
-pytest = $(if $(COVERAGE),rm -f .coverage.$(2).*; COVERAGE_FILE=.coverage.$(2)) PYTHONDEVMODE=1 \
+# $(call pytest,DIRECTORY,CELL,DATABASE): the suite in one cell of the matrix.
+pytest = $(if $(COVERAGE),rm -f .coverage.$(2).* && COVERAGE_FILE=.coverage.$(2)) \
+	STEPHOOKS_TEST_DB=$(3) PYTHONDEVMODE=1 \
 	$(1)/bin/python -m $(if $(COVERAGE),coverage run -m )pytest -n $(WORKERS) $(ARGS)
 
 # --- the environment ---
@@ -69,13 +70,13 @@ demo-check: $(VENV)/.demo-installed ## the same demo, driven without a person
 
 .PHONY: test test-postgres test-mariadb test-django61 coverage-report
 test: $(VENV)/.test-installed ## the suite on SQLite (ARGS="…" selects)
-	STEPHOOKS_TEST_DB=sqlite $(call pytest,$(VENV),sqlite)
+	$(call pytest,$(VENV),sqlite,sqlite)
 
 test-postgres: $(VENV)/.dev-installed ## the suite on PostgreSQL
-	STEPHOOKS_TEST_DB=postgres $(call pytest,$(VENV),postgres)
+	$(call pytest,$(VENV),postgres,postgres)
 
 test-mariadb: $(VENV)/.dev-installed ## the suite on MariaDB
-	STEPHOOKS_TEST_DB=mariadb $(call pytest,$(VENV),mariadb)
+	$(call pytest,$(VENV),mariadb,mariadb)
 
 test-django61: ## the suite on PostgreSQL, Django 6.1 and Python 3.13 or 3.12
 	@python="$$($(call python-at-least,12,$(NEWER_PYTHONS)))"; \
@@ -87,7 +88,7 @@ test-django61: ## the suite on PostgreSQL, Django 6.1 and Python 3.13 or 3.12
 
 .PHONY: test-django61-with
 test-django61-with: .venv-dj61/.installed
-	STEPHOOKS_TEST_DB=postgres STEPHOOKS_TEST_DB_NAME=stephooks_django61 $(call pytest,.venv-dj61,django61)
+	STEPHOOKS_TEST_DB_NAME=stephooks_django61 $(call pytest,.venv-dj61,django61,postgres)
 
 .venv-dj61/.installed: $(wildcard requirements/*.txt)
 	@echo "Installing Django 6.1 for $$($(NEWER_PYTHON) --version) into .venv-dj61"

@@ -67,6 +67,8 @@ class Check:
     def a_waiting_story_leaves_the_worker_free(self) -> str:
         story = self.approved = self._start_a_story("The check's first story")
         self._wait(lambda: self._waits(story), "the story to stop for its editor")
+        at_work = set(story.log.values_list("process_id", flat=True))
+        _expect(self.demo.web.pid not in at_work, "the web server did the worker's work")
         job = self._enqueue_an_ordinary_job()
         self._wait(lambda: job.get_status() == "finished", "the worker to run another job")
         worker = job.return_value()

@@ -22,14 +22,16 @@ TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
 
 INSTALLED_APPS = [
+    # Before the admin, to whose front page it adds what awaits one's review.
+    "django_stephooks",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "rest_framework",
     "django_rq",
-    "django_stephooks",
     "demo_project.newsroom",
 ]
 
@@ -99,10 +101,10 @@ STEPHOOKS = {
     "LEASE": "5s",
     "SWEEP_INTERVAL": "1s",
     "READY_GRACE": "2s",
+    # Where the links in mails lead.
+    "BASE_URL": f"http://127.0.0.1:{DEMO_PORT}",
 }
 
-# Where links in the newsroom's mail lead.
-NEWSROOM_SITE = f"http://127.0.0.1:{DEMO_PORT}"
 # How long a step pretends to work, in seconds, so that a person can follow it; and how long the
 # fact check takes of a story whose trouble is a slow fact checker.
 NEWSROOM_PACE = float(os.environ.get("NEWSROOM_PACE", "0"))

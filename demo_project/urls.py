@@ -6,5 +6,7 @@ from django.urls import include, path
 urlpatterns = [
     path("accounts/", include("django.contrib.auth.urls")),
     path("admin/", admin.site.urls),
+    path("review/", include("django_stephooks.review.urls")),
+    path("api/stephooks/", include("django_stephooks.api.urls")),
     path("", include("demo_project.newsroom.urls")),
 ]

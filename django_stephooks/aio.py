@@ -19,6 +19,7 @@ from .exceptions import (
     FatalError,
     HookAlreadyReceivedError,
     HookCancelledError,
+    HookChangedError,
     HookExpiredError,
     HookNotFoundError,
     HookTimeoutError,
@@ -42,6 +43,7 @@ __all__ = [
     "FatalError",
     "HookAlreadyReceivedError",
     "HookCancelledError",
+    "HookChangedError",
     "HookExpiredError",
     "HookNotFoundError",
     "HookTimeoutError",
@@ -127,12 +129,18 @@ async def sleep(duration: Any) -> None:
 
 
 async def resume_hook(
-    token: str, payload: Any = None, *, by: Any = None, channel: str = "python"
+    token: str,
+    payload: Any = None,
+    *,
+    by: Any = None,
+    channel: str = "python",
+    seen: str | None = None,
+    note: dict[str, Any] | None = None,
 ) -> ResumeResult:
     """`resume_hook` for async code."""
     from .services.hooks import resume_hook
 
-    return await sync_to_async(resume_hook)(token, payload, by=by, channel=channel)
+    return await sync_to_async(resume_hook)(token, payload, by=by, channel=channel, seen=seen, note=note)
 
 
 async def cancel_run(run: Run | int, *, by: Any = None, reason: str = "") -> Run:

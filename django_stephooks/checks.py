@@ -50,6 +50,7 @@ def register() -> None:
         check_scheduler,
         check_time_zone,
         check_names_are_unique,
+        check_links,
         check_sqlite,
     ):
         checks.register(check, TAG)
@@ -112,6 +113,33 @@ def _what_is_wrong(name: str, value: Any) -> str:
         return f"{name}: {value!r} is neither True nor False."
     if name == "QUEUE" and (not isinstance(value, str) or not value):
         return f"{name}: {value!r} is not the name of a queue."
+    if name == "LINK_THROTTLE":
+        from .review.throttle import parse_rate
+
+        try:
+            parse_rate(value)
+        except ValueError as error:
+            return f"{name}: {error}"
+    if name == "API_THROTTLES":
+        return _what_is_wrong_with_rates(value)
+    if name == "BASE_URL" and value and not str(value).startswith(("http://", "https://")):
+        return f"{name}: {value!r} does not begin with 'https://'."
+    return ""
+
+
+def _what_is_wrong_with_rates(rates: Any) -> str:
+    from .review.throttle import parse_rate
+
+    if not isinstance(rates, dict):
+        return f"API_THROTTLES: {rates!r} is no dictionary of rates by scope."
+    known = DEFAULTS["API_THROTTLES"]
+    for scope, rate in rates.items():
+        if scope not in known:
+            return f"API_THROTTLES: there is no scope {scope!r}; there are {', '.join(known)}."
+        try:
+            parse_rate(rate)
+        except ValueError as error:
+            return f"API_THROTTLES, {scope}: {error}"
     return ""
 
 
@@ -166,6 +194,8 @@ def check_queues(**kwargs: Any) -> list[CheckMessage]:
 
 def _queues_in_use() -> dict[str, list[str]]:
     queues = {str(app_settings.QUEUE): ["STEPHOOKS['QUEUE']"]}
+    if app_settings.MAIL_QUEUE:
+        queues.setdefault(str(app_settings.MAIL_QUEUE), []).append("STEPHOOKS['MAIL_QUEUE']")
     for definition in registry.definitions():
         queue = getattr(definition, "queue", None)
         if queue:
@@ -231,6 +261,36 @@ def check_names_are_unique(**kwargs: Any) -> list[CheckMessage]:
         )
         for name, first, second in registry.conflicts()
     ]
+
+
+def check_links(**kwargs: Any) -> list[CheckMessage]:
+    """Mail with links needs both the page that they lead to and the address of the site."""
+    from django.urls import NoReverseMatch, reverse
+
+    from .links import URL_NAME
+
+    try:
+        has_page = bool(getattr(settings, "ROOT_URLCONF", "") and reverse(URL_NAME, args=["x"]))
+    except NoReverseMatch:
+        has_page = False
+    has_address = bool(app_settings.BASE_URL) or apps.is_installed("django.contrib.sites")
+    if has_page and not has_address:
+        return [
+            _warning(
+                "W004",
+                "Links to review pages can not be mailed: this site's address is not known.",
+                "Set STEPHOOKS['BASE_URL'] to something like 'https://www.example.com'.",
+            )
+        ]
+    if app_settings.BASE_URL and not has_page:
+        return [
+            _warning(
+                "W005",
+                "STEPHOOKS['BASE_URL'] is set, but links to review pages lead nowhere.",
+                'Add path("review/", include("django_stephooks.review.urls")) to the URLconf.',
+            )
+        ]
+    return []
 
 
 def check_sqlite(**kwargs: Any) -> list[CheckMessage]:

@@ -31,6 +31,18 @@ DEFAULTS: dict[str, Any] = {
     "ALLOW_SELF_REVIEW": False,
     "LINK_REQUIRES_LOGIN": False,
     "BULK_LIMIT": 200,
+    # Where links in mail lead: "https://www.example.com". Without it, the site of contrib.sites.
+    "BASE_URL": "",
+    # The queue of the runs that send mail; "": that of QUEUE.
+    "MAIL_QUEUE": "",
+    # Requests to the page of one link (and to links that are none) from one address. None: no limit.
+    "LINK_THROTTLE": "60/min",
+    # Requests to the REST API, by scope, for each user or address. None: as many as they like.
+    "API_THROTTLES": {
+        "stephooks-read": "600/min",
+        "stephooks-answer": "120/min",
+        "stephooks-token": "120/min",
+    },
 }
 
 DURATIONS = ("LEASE", "JOB_TIMEOUT", "SWEEP_INTERVAL", "READY_GRACE", "BATCH_SECONDS")

@@ -81,6 +81,12 @@ class InvalidTokenError(StepHooksError):
     status_code = 404
 
 
+class LinkRevokedError(InvalidTokenError):
+    """This link was revoked; a newer one may have been sent."""
+
+    status_code = 410
+
+
 class HookNotFoundError(StepHooksError):
     """There is no such hook (any more)."""
 
@@ -120,6 +126,12 @@ class HookCancelledError(HookError):
     """The hook's question is no longer asked: its run is over."""
 
     status_code = 410
+
+
+class HookChangedError(HookError):
+    """What the hook asks has changed since it was shown; look at it again. Nothing was used up."""
+
+    status_code = 409
 
 
 class HookTimeoutError(HookError):

@@ -21,11 +21,17 @@ run_finished = Signal()  # run
 
 
 def send_after_commit(signal: Signal, sender: type, *, using: str, **named: Any) -> None:
-    """Send once the transaction is committed; a receiver that raises is logged and stops nobody."""
+    """Send once the transaction is committed; a receiver that raises is logged and stops nobody.
+
+    Receivers get the row as it was committed: most changes are UPDATEs that the instance at hand has
+    not seen.
+    """
     if not signal.has_listeners(sender):
         return
 
     def send() -> None:
+        for instance in named.values():
+            instance.refresh_from_db(using=using)
         for receiver, answer in signal.send_robust(sender, **named):
             if isinstance(answer, Exception):
                 logger.error("Signal receiver %r failed.", receiver, exc_info=answer)

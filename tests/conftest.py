@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 
+import django
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -29,6 +30,11 @@ hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "dev")
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.SCRATCH.mkdir(mode=0o700)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    # So that a cell of the matrix shows that it ran on what it says.
+    return f"database: {connection.vendor}, Django {django.get_version()}"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -6,6 +6,7 @@ made here really goes on when its hook is answered.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -37,7 +38,6 @@ class UserFactory(DjangoModelFactory):
 
     class Meta:
         model = get_user_model()
-        skip_postgeneration_save = True
 
     class Params:
         staff = factory.Trait(is_staff=True)
@@ -48,10 +48,14 @@ class UserFactory(DjangoModelFactory):
     email = factory.LazyAttribute(lambda user: f"{user.username}@example.com")
     password = Password("password")
 
-    @factory.post_generation
-    def permissions(user: Any, create: bool, extracted: list[str] | None, **kwargs: Any) -> None:
-        if create and extracted:
-            grant(user, *extracted)
+    permissions = ()
+
+    @classmethod
+    def _create(cls, model_class: Any, *args: Any, permissions: Iterable[str] = (), **kwargs: Any) -> Any:
+        user = super()._create(model_class, *args, **kwargs)
+        if permissions:
+            grant(user, *permissions)
+        return user
 
 
 class ArticleFactory(DjangoModelFactory):

@@ -1,6 +1,9 @@
 """The addresses of the test site."""
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 
-urlpatterns = [path("admin/", admin.site.urls)]
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/stephooks/", include("django_stephooks.api.urls")),
+]

@@ -11,8 +11,6 @@ import time
 from typing import Any, TypedDict
 
 from django.conf import settings
-from django.core.mail import send_mail
-from django.urls import reverse
 from django.utils import timezone
 
 from django_stephooks import (
@@ -26,6 +24,7 @@ from django_stephooks import (
     step_hook,
     workflow,
 )
+from django_stephooks.mail import email_reviewers
 
 from .editing import Facts, find_facts, house_style
 from .models import LogLine, Story
@@ -92,18 +91,10 @@ def editor_review(story_id: int, facts: Facts) -> Decision:
         save_step_checkpoint(proof)
         Story.objects.filter(pk=story_id).update(status=Story.Status.REVIEW)
 
-    def tell_the_editor(token: str) -> None:
-        send_mail(
-            subject=f"Please review: {proof['headline']}",
-            message=f"This story waits for you:\n{proof['desk']}\n\n{proof['after']['text']}\n",
-            from_email=None,
-            recipient_list=["editor@example.com"],
-        )
-
     answer = step_hook(
         "editor_review",
         timeout=proof["seconds"],
-        on_created=tell_the_editor,
+        on_created=email_reviewers(["editor@example.com"]),
         on_timeout="return",
         title=f"Publish '{proof['headline']}'?",
         description=proof["question"],
@@ -144,7 +135,6 @@ def spike(story_id: int, decision: Decision) -> str:
 def make_page_proof(story: Story, facts: Facts) -> dict[str, Any]:
     """Everything the editor needs to decide; imagine that it took an hour of a press."""
     falls_to = story.get_policy_display().lower()
-    site = getattr(settings, "NEWSROOM_SITE", "")
     return {
         "headline": story.headline,
         "question": f"By {story.byline}. Without an answer in time: {falls_to}.",
@@ -153,7 +143,6 @@ def make_page_proof(story: Story, facts: Facts) -> dict[str, Any]:
         "facts": facts,
         "policy": story.policy,
         "seconds": story.review_seconds,
-        "desk": site + reverse("admin:django_stephooks_hook_changelist"),
     }
 
 

@@ -23,8 +23,8 @@ from django_stephooks.payloads import to_python
 from django_stephooks.types import STEP_HOOK_TIMEOUT
 
 from . import failures, store
-from .driving import Durable, Invoke, adrive, drive
-from .frames import Frame, SuspensionSignal, current_branch
+from .driving import Durable, Invoke, a_moment, adrive, drive
+from .frames import Frame, SuspensionSignal, current_branch, holds_signal
 from .journal import Outcome, Retrying
 
 logger = logging.getLogger("django_stephooks.engine")
@@ -49,6 +49,7 @@ def run_step(parent: Frame, step: Any, args: tuple[Any, ...], kwargs: dict[str, 
             raise parent.suspend()
         frame = Frame(turn, call, parent=parent, retries=step.retries)
         turn.start_step(frame)
+        turn.check_lease()
         error: BaseException | None = None
         result = None
         try:
@@ -60,14 +61,16 @@ def run_step(parent: Frame, step: Any, args: tuple[Any, ...], kwargs: dict[str, 
                 timeout=step.timeout,
                 what=f"Step {call!r} of run {turn.run.pk}",
             )
+        except GeneratorExit:
+            raise  # its task was cancelled: nothing to record
         except BaseException as raised:  # noqa: BLE001  (sorted out below, signals first)
             error = raised
         outcome = end_attempt(frame, result, error)
         if outcome is not None and not outcome.completed and isinstance(error, Exception):
             # The first time, the exception itself, with its traceback.
-            raise error
+            raise turn.raised_by(call, error)
     if not outcome.completed:
-        raise failures.rebuild(outcome.value)
+        raise turn.raised_by(call, failures.rebuild(outcome.value))
     return outcome.value
 
 
@@ -79,7 +82,7 @@ def end_attempt(frame: Frame, result: Any, error: BaseException | None) -> Outco
     if frame.error is not None:
         error = frame.error
     elif frame.suspended:
-        if not isinstance(error, SuspensionSignal):
+        if not holds_signal(error):
             turn.warn_swallowed(frame, error)
         raise frame.suspend()
     elif error is not None and not isinstance(error, Exception):
@@ -101,20 +104,22 @@ def end_attempt(frame: Frame, result: Any, error: BaseException | None) -> Outco
 def fail_attempt(frame: Frame, error: BaseException) -> Outcome | None:
     """The step's retry policy decides: again at once (None), again later (suspends), or failed."""
     turn, journal = frame.turn, frame.turn.journal
-    attempt = journal.retrying[frame.call].failed_attempts + 1 if frame.call in journal.retrying else 1
+    # A workflow makes no attempts of its own; telling people of each of its hooks does.
+    call = frame.call or frame.failed_at
+    attempt = journal.retrying[call].failed_attempts + 1 if call in journal.retrying else 1
     delay = frame.retries.delay(attempt, error)
     recorded = failures.describe(error)
     if delay is None:
         outcome = Outcome(False, recorded)
-        turn.event(Event.Type.STEP_FAILED, frame.call, {"error": recorded, "attempt": attempt})
+        turn.event(Event.Type.STEP_FAILED, call, {"error": recorded, "attempt": attempt})
         turn.end_step(frame, outcome)
         return outcome
     retrying = Retrying(attempt, timezone.now() + delay)
-    journal.retry(frame.call, retrying)
+    journal.retry(call, retrying)
     recorded.pop("args")
     turn.event(
         Event.Type.STEP_RETRYING,
-        frame.call,
+        call,
         {"attempt": attempt, "due_at": retrying.due_at, "error": recorded},
     )
     turn.collect_deletions(frame)
@@ -122,7 +127,7 @@ def fail_attempt(frame: Frame, error: BaseException) -> Outcome | None:
         "Run %s: attempt %d of %s failed; next at %s.",
         turn.run.pk,
         attempt,
-        frame.call,
+        call,
         retrying.due_at,
     )
     if delay > timedelta(0):
@@ -161,12 +166,15 @@ def ask(
         turn.flush()
     else:
         hook = turn.reopen(known) if known.status == Hook.Status.CANCELLED else known
-    if hook.status == Hook.Status.PENDING and on_created is not None and hook.notified_at is None:
+    untold = hook.status == Hook.Status.PENDING and hook.notified_at is None
+    # (A sibling that asks with the same key may be telling them right now.)
+    if untold and on_created is not None and call not in turn.going:
+        turn.check_lease()
         try:
-            yield Invoke(on_created, frame, (hook.token,))
-        except Exception as error:
-            frame.error = error
-            current_branch().stop()
+            with turn.going_on(call):
+                yield Invoke(on_created, frame, (hook.token,))
+        except Exception as error:  # any failure of it: the step's retry policy applies
+            frame.error, frame.failed_at = error, call
             raise SuspensionSignal from error
         hook.notified_at = timezone.now()
         turn.changes.notified.append(hook)
@@ -204,18 +212,26 @@ def run_once(
     turn = frame.turn
     frame.gate()
     call = frame.name_call("once", key)
-    outcome = turn.come_to(call, "once")
+    turn.come_to(call, "once")
+    while call in turn.going:
+        if turn.going[call] is current_branch():
+            raise StepHooksError(f"once({key!r}) was called inside the function that once({key!r}) calls.")
+        yield Invoke(a_moment)  # a sibling is at it: at most once means here too
+        frame.gate()
+    outcome = turn.journal.outcomes.get(call)
     if outcome is None:
         if frame.parent is None:
             turn.check_order(call)
-        result = yield Invoke(function, frame, args, kwargs)
-        frame.gate()
-        text = codec.dumps(result, root=f"once[{key}]")
-        outcome = Outcome(True, result)
-        turn.journal.outcomes[call] = outcome
-        turn.event(Event.Type.ONCE_COMPLETED, call, Encoded(f'{{"result": {text}}}'))
-        turn.collect_deletions(frame)
-        turn.flush()
+        turn.check_lease()
+        with turn.going_on(call):
+            result = yield Invoke(function, frame, args, kwargs)
+            frame.gate()
+            text = codec.dumps(result, root=f"once[{key}]")
+            outcome = Outcome(True, result)
+            turn.journal.outcomes[call] = outcome
+            turn.event(Event.Type.ONCE_COMPLETED, call, Encoded(f'{{"result": {text}}}'))
+            turn.collect_deletions(frame)
+            turn.flush()
     return outcome.value
 
 
@@ -256,12 +272,12 @@ def delete_checkpoint(frame: Frame) -> None:
 
 def load_checkpoint(frame: Frame) -> Any:
     turn = frame.turn
-    # In its first turn a run has nothing stored but what this turn saved.
-    if frame.checkpoint in ("deleted", "dropped") or (frame.checkpoint == "unknown" and turn.run.turn == 1):
+    # In its first turn a run has nothing stored but what was saved in this turn.
+    if frame.checkpoint in ("deleted", "dropped") or not turn.has_checkpoints:
         return None
     return store.load_checkpoint(turn.run, frame.call)
 
 
 def _accepts_checkpoints(frame: Frame) -> bool:
     """Not any more once the step waits or its worker lost it: a `finally:` on the way out changes nothing."""
-    return not (frame.suspended or frame.error or frame.turn.end or current_branch().stopped)
+    return not (frame.error or frame.turn.end or current_branch().stopped)

@@ -23,6 +23,7 @@ from django_stephooks.exceptions import StepTimeoutError
 
 from .frames import Frame, entered
 from .limits import time_limit
+from .tasks import notice_foreign_loop, within
 
 T = TypeVar("T")
 
@@ -32,13 +33,16 @@ class Invoke:
     """A function of the project to call within a frame, with a time limit if it has one."""
 
     function: Callable[..., Any]
-    frame: Frame | None
+    frame: Frame | None = None
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     timeout: timedelta | None = None
     what: str = ""
+    time_is_up: Callable[[], Exception] | None = None
 
-    def error(self) -> StepTimeoutError:
+    def error(self) -> Exception:
+        if self.time_is_up is not None:
+            return self.time_is_up()
         return StepTimeoutError(f"{self.what} took longer than its timeout of {self.timeout}.")
 
     def call(self) -> Any:
@@ -63,16 +67,11 @@ class Invoke:
         return iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
     async def _awaited(self) -> Any:
-        if self.timeout is None:
-            return await self.function(*self.args, **self.kwargs)
-        try:
-            async with asyncio.timeout(self.timeout.total_seconds()) as limit:
-                return await self.function(*self.args, **self.kwargs)
-        except TimeoutError:
-            # Its own TimeoutErrors are the function's; only ours means that its time was up.
-            if limit.expired():
-                raise self.error() from None
-            raise
+        return await within(self.timeout, self.error, self.function, *self.args, **self.kwargs)
+
+
+async def a_moment() -> None:
+    await asyncio.sleep(0.01)
 
 
 Durable = Generator[Invoke, Any, T]
@@ -109,6 +108,7 @@ def drive(durable: Durable[T], what: str) -> T:
 
 async def adrive(durable: Durable[T]) -> T:
     """Run a durable call from async code."""
+    notice_foreign_loop()
     resume: Callable[[], Invoke] = functools.partial(next, durable)
     while True:
         # What it raised is carried by hand: StopIteration can not cross a future, and signals

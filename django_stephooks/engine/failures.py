@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 from django_stephooks import codec
@@ -25,13 +26,27 @@ def describe(error: BaseException) -> dict[str, Any]:
         codec.dumps(error.args, max_bytes=20_000)
         args: Any = error.args
     except SerializationError:
-        args = (str(error),)
+        args = (_text(error),)
     return {
         "type": f"{type(error).__module__}:{type(error).__qualname__}",
         "message": _text(error)[:2000],
         "args": args,
         "traceback": text[-TRACEBACK_LIMIT:],
     }
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The exception, those that it was raised from or while handling, and those grouped in it."""
+    waiting, seen = [error], set()
+    while waiting:
+        error = waiting.pop()
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
+        yield error
+        waiting += [error.__cause__, error.__context__]
+        if isinstance(error, BaseExceptionGroup):
+            waiting += error.exceptions
 
 
 def _text(error: BaseException) -> str:

@@ -9,11 +9,9 @@ those that wait for it, and leaves its siblings going.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 from collections import Counter
-from collections.abc import Coroutine, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django_stephooks.exceptions import NotInRunError
 
@@ -40,7 +38,8 @@ class Branch:
 
     def __init__(self, parent: Branch | None = None) -> None:
         self.parent = parent
-        self.stopped = False
+        # Code that swallowed a signal may not go on in a new task either.
+        self.stopped: bool = parent is not None and parent.stopped
 
     def stop(self) -> None:
         branch: Branch | None = self
@@ -53,10 +52,14 @@ class Frame:
     """One call in progress.
 
     `suspended`: it, or a call in it, waits, so it can not complete in this turn, whatever its code
-    does. `error`: its `on_created` failed, so the attempt failed, whatever its code does.
+    does. `error`: its `on_created` failed, at the hook `failed_at`, so the attempt failed, whatever
+    its code does.
     """
 
-    __slots__ = ("call", "checkpoint", "counts", "error", "parent", "retries", "suspended", "turn")
+    __slots__ = (
+        *("call", "checkpoint", "counts", "error", "failed_at"),
+        *("parent", "retries", "suspended", "turn"),
+    )
 
     def __init__(self, turn: Turn, call: str, *, parent: Frame | None, retries: RetryPolicy) -> None:
         self.turn = turn
@@ -66,6 +69,7 @@ class Frame:
         self.counts: Counter[str] = Counter()
         self.suspended = False
         self.error: Exception | None = None
+        self.failed_at = ""
         # "unknown" until asked for or written in this turn; then "stored" or "deleted".
         self.checkpoint = "unknown"
 
@@ -86,7 +90,7 @@ class Frame:
 
     def gate(self) -> None:
         """Called first by every durable call: nothing more happens on a branch that was stopped."""
-        if self.turn.end is not None or current_branch().stopped:
+        if self.turn.end is not None or self.error is not None or current_branch().stopped:
             raise SuspensionSignal
 
     def suspend(self) -> SuspensionSignal:
@@ -145,34 +149,7 @@ def start_branch(branch: Branch) -> None:
 
 
 def holds_signal(error: BaseException | None) -> bool:
-    """Whether this is the signal, or a group of a TaskGroup's with it inside."""
+    """Whether this is the signal, a TaskGroup's group with it inside, or the cancellation it caused."""
     if isinstance(error, BaseExceptionGroup):
         return any(holds_signal(inner) for inner in error.exceptions)
-    return isinstance(error, SuspensionSignal)
-
-
-@contextlib.contextmanager
-def branching(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Give each asyncio task that a run's code creates a branch of its own, below its creator's."""
-    outer: Any = loop.get_task_factory()
-
-    def factory(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **options: Any) -> Any:
-        context = options.pop("context", None) or contextvars.copy_context()
-        frame = context.run(current_frame)
-        if frame is not None:
-            parent = context.run(current_branch)
-            context.run(start_branch, Branch(parent))
-            frame.turn.concurrent = True
-        if outer is None:
-            task = asyncio.Task(coro, loop=loop, context=context, **options)
-        else:
-            task = outer(loop, coro, context=context, **options)
-        if frame is not None:
-            frame.turn.tasks.add(task)
-        return task
-
-    loop.set_task_factory(factory)  # type: ignore[arg-type]
-    try:
-        yield
-    finally:
-        loop.set_task_factory(outer)
+    return isinstance(error, (SuspensionSignal, asyncio.CancelledError))

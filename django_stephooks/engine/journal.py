@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ class Journal:
         self.started: set[str] = set()
         self.hooks: dict[str, Hook] = {hook.call: hook for hook in hooks}
         self.unread: dict[str, str] = {}
+        self._failed: list[str] = []
         for type, call, data in events:
             self._read(type, call, data)
         for call, hook in self.hooks.items():
@@ -68,6 +69,8 @@ class Journal:
             self._note(call, "timer")
         elif type == T.HOOK_CREATED and call in self.hooks:
             self.unread[call] = "hook"
+        elif type == T.RUN_FAILED:
+            self._failed = data.get("calls", [])
         elif type == T.RUN_RETRIED:
             self._forget_failures()
 
@@ -80,19 +83,21 @@ class Journal:
     def retry(self, call: str, retrying: Retrying) -> None:
         """A step is to be tried again, and with it the steps that failed inside it."""
         self.retrying[call] = retrying
+        self._forget_failures_inside(call)
+
+    def _forget_failures(self) -> None:
+        """A retried run does again what it failed at, and counts attempts anew."""
+        for call in self._failed:
+            self.outcomes.pop(call, None)
+            self.unread.pop(call, None)
+            self._forget_failures_inside(call)
+        self.retrying.clear()
+
+    def _forget_failures_inside(self, call: str) -> None:
         for inner in [inner for inner in self.outcomes if inner.startswith(f"{call}/")]:
             if not self.outcomes[inner].completed:
                 del self.outcomes[inner]
                 self.retrying.pop(inner, None)
-
-    def _forget_failures(self) -> None:
-        """A retried run does again what it failed at last, and counts attempts anew."""
-        for call in reversed(list(self.outcomes)):
-            if self.outcomes[call].completed:
-                break
-            del self.outcomes[call]
-            self.unread.pop(call, None)
-        self.retrying.clear()
 
     @staticmethod
     def is_top(call: str) -> bool:
@@ -104,12 +109,25 @@ class Journal:
 
     def first_unread(self, *, pending: bool) -> str | None:
         """The first recorded call that the code has passed by; hooks still pending only if asked for."""
+        for call in self._passed_by():
+            if call not in self.hooks or pending or self.hooks[call].status != Hook.Status.PENDING:
+                return call
+        return None
+
+    def first_unread_answer(self, step: str) -> str | None:
+        """The first answer given inside this step that its code has passed by."""
+        for call in self._passed_by():
+            hook = self.hooks.get(call)
+            if hook and call.startswith(f"{step}/") and hook.status == Hook.Status.RECEIVED:
+                return call
+        return None
+
+    def _passed_by(self) -> Iterator[str]:
         for call in list(self.unread):
             if self._is_below_an_outcome(call):
                 del self.unread[call]  # its step was read; the calls inside it need not come again
-            elif call not in self.hooks or pending or self.hooks[call].status != Hook.Status.PENDING:
-                return call
-        return None
+            else:
+                yield call
 
     def _is_below_an_outcome(self, call: str) -> bool:
         parent, _, _ = call.rpartition("/")

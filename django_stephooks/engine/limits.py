@@ -39,8 +39,11 @@ def shielded() -> Iterator[None]:
         yield
     finally:
         _shield.depth -= 1
-    if _shield.depth == 0 and _shield.missed:
-        _shield.missed = False
+        missed = _shield.depth == 0 and _shield.missed
+        if missed:
+            # Also if the write failed: it must not hit a later one.
+            _shield.missed = False
+    if missed:
         raise TimeUp
 
 

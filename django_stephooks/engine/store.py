@@ -6,13 +6,15 @@ holds it (the fence), so a worker whose lease has ended writes nothing: RunLostE
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from django.db import connections
 
+from django_stephooks import signals
 from django_stephooks.exceptions import RunLostError
 from django_stephooks.models import Event, Hook, Run, StepCheckpoint
 from django_stephooks.models.fields import Encoded
@@ -22,6 +24,9 @@ from .journal import Journal
 
 # What a turn never looks at: it may be long.
 HOOK_DEFERRED = ("title", "description", "context", "reviewers", "answered_by_label", "channel")
+# A ready run that somebody holds is looked for again after so many seconds, then left to the sweep.
+PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08)
+pause = time.sleep
 
 
 @dataclass
@@ -41,23 +46,29 @@ class Changes:
 
 def claim(queue: str, *, lease_until: datetime) -> Run | None:
     """Take the run of this queue that has been ready for longest; None if there is none."""
-    while True:
-        pk, taken = _claim(queue, lease_until)
-        if pk is None:
-            return None
-        if taken:
-            return Run.objects.using(write_alias()).get(pk=pk)
-        # Somebody was faster, which only happens where rows can not be locked: look again.
+    for seconds in (*PAUSES, None):
+        run = _claim(queue, lease_until)
+        if run is not None or seconds is None or not any_ready(queue):
+            return run
+        # Somebody holds what is ready. Another worker takes it; but whoever only looked at it (an
+        # answer that came too late, say) lets go of it and rings no bell.
+        pause(seconds)
+    return None
 
 
 @transact
-def _claim(queue: str, lease_until: datetime) -> tuple[int | None, bool]:
+def _claim(queue: str, lease_until: datetime) -> Run | None:
     runs = Run.objects.using(write_alias())
     ready = runs.ready().filter(queue=queue).order_by("due_at")
     if connections[runs.db].features.has_select_for_update_skip_locked:
         ready = ready.select_for_update(skip_locked=True)
-    pk = ready.values_list("pk", flat=True).first()
-    return pk, pk is not None and bool(runs.filter(pk=pk).claim(lease_until=lease_until))
+    run = ready.first()
+    # The turn is part of the condition where rows can not be locked. It is never read again: a
+    # process that slept for longer than its lease would read the turn of whoever came after it.
+    if run is None or not runs.filter(pk=run.pk, turn=run.turn).claim(lease_until=lease_until):
+        return None
+    run.status, run.turn, run.due_at = Run.Status.RUNNING, run.turn + 1, lease_until
+    return run
 
 
 def any_ready(queue: str) -> bool:
@@ -167,10 +178,13 @@ def complete(run: Run, changes: Changes, *, result: str, drop_checkpoints: bool,
 
 
 @transact
-def fail(run: Run, changes: Changes, *, error: dict[str, Any], now: datetime) -> None:
+def fail(
+    run: Run, changes: Changes, *, error: dict[str, Any], now: datetime, calls: Sequence[str] = ()
+) -> None:
+    """`calls`: the calls whose failure it was, to be made again if the run is retried."""
     runs = Run.objects.using(write_alias()).filter(pk=run.pk)
     _fenced(runs.held(run.turn).fail(error=error, now=now))
-    summary = {"type": error["type"], "message": error["message"]}
+    summary = {"type": error["type"], "message": error["message"], "calls": list(calls)}
     _write(run, changes, now, Event(run=run, type=Event.Type.RUN_FAILED, data=summary, created_at=now))
 
 
@@ -203,7 +217,9 @@ def _write(run: Run, changes: Changes, now: datetime, *last: Event) -> None:
     if changes.dropped_checkpoints:
         StepCheckpoint.objects.using(alias).filter(run=run, call__in=changes.dropped_checkpoints).delete()
     for call in changes.ended:
-        Hook.objects.using(alias).filter(run=run).below(call).cancel(now=now, reason="no longer waited for")
+        below = Hook.objects.using(alias).filter(run=run).below(call)
+        for hook in below.cancel(now=now, reason="no longer waited for"):
+            signals.send_after_commit(signals.hook_cancelled, Hook, using=alias, hook=hook)
 
 
 def _conflict_target(fields: list[str]) -> list[str] | None:

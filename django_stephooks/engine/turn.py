@@ -11,13 +11,13 @@ sweep makes it ready, and the next turn replays up to the last thing that was re
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import contextvars
 import logging
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.db import DatabaseError, InterfaceError, OperationalError, connections
 from django.utils import timezone
 
@@ -35,9 +35,10 @@ from django_stephooks.models.transactions import write_alias
 from django_stephooks.registry import get
 
 from . import calls, failures, lease, store
-from .frames import Branch, Frame, SuspensionSignal, branching, entered, holds_signal, start_branch
+from .driving import Invoke
+from .frames import Branch, Frame, SuspensionSignal, current_branch, holds_signal, start_branch
 from .journal import Journal, Outcome
-from .limits import shielded, time_limit
+from .limits import shielded
 from .retries import RetryPolicy
 
 logger = logging.getLogger("django_stephooks.engine")
@@ -46,21 +47,27 @@ logger = logging.getLogger("django_stephooks.engine")
 def run_turn(run: Run) -> None:
     """Make one turn on a run that was just claimed. Only a failure of the database itself is raised."""
     try:
-        definition = get(run.workflow)
-        journal = store.load(run) if run.turn > 1 else Journal()
-    except (UnknownWorkflowError, SerializationError) as error:
-        store.fail(run, store.Changes(), error=failures.describe(error), now=timezone.now())
-        return
-    turn = Turn(run, definition, journal)
-    try:
-        with lease.keep(run, definition.job_timeout):
-            contextvars.copy_context().run(turn.work)
+        _run_turn(run)
     except RunLostError:
         logger.info(
             "Run %s was taken over by another worker, or cancelled; turn %s is void.",
             run.pk,
             run.turn,
         )
+
+
+def _run_turn(run: Run) -> None:
+    try:
+        definition = get(run.workflow)
+        journal = store.load(run) if run.turn > 1 else Journal()
+    except (UnknownWorkflowError, SerializationError) as error:
+        changes = store.Changes(ended=[""])  # nobody waits any more for what it asked
+        store.fail(run, changes, error=failures.describe(error), now=timezone.now())
+        signals.send_after_commit(signals.run_finished, Run, using=write_alias(), run=run)
+        return
+    turn = Turn(run, definition, journal)
+    with lease.keep(run, definition.job_timeout):
+        contextvars.copy_context().run(turn.work)
 
 
 class Turn:
@@ -78,8 +85,13 @@ class Turn:
         self.waits_for: list[Hook] = []
         self.timers: list[datetime] = []
         self.end: BaseException | None = None
+        self.lease_until = run.due_at or timezone.now()
+        self.going: dict[str, Branch] = {}
         self.concurrent = False
-        self.tasks: set[asyncio.Task[Any]] = set()
+        self.interrupted = False
+        self.asked: list[str] = []
+        self.raised: list[tuple[str, BaseException]] = []
+        self.last_call = ""
         self.has_checkpoints = run.turn > 1
         self.depth = self._open_transactions()
 
@@ -94,39 +106,18 @@ class Turn:
         result: Any = None
         error: BaseException | None = None
         try:
-            with entered(root):
-                result = self._call()
+            result = self._call(root)
         except BaseException as raised:  # noqa: BLE001  (sorted out below)
             error = raised
         self._settle(root, result, error)
 
-    def _call(self) -> Any:
+    def _call(self, root: Frame) -> Any:
         definition, arguments = self.definition, dict(self.run.arguments)
         # A step started on its own is called like one that a workflow calls.
         function = definition if definition.kind == "step" else definition.function
         args = arguments.pop("*", ())
-        if definition.is_async:
-            return async_to_sync(self._acall)(function, args, arguments)
-        with time_limit(definition.job_timeout, self._time_is_up):
-            return function(*args, **arguments)
-
-    async def _acall(self, function: Any, args: Any, kwargs: Any) -> Any:
-        with branching(asyncio.get_running_loop()):
-            try:
-                async with asyncio.timeout(self.definition.job_timeout.total_seconds()) as limit:
-                    try:
-                        return await function(*args, **kwargs)
-                    finally:
-                        # Siblings go on until each has completed or suspended.
-                        while going := {task for task in self.tasks if not task.done()}:
-                            await asyncio.wait(going)
-                        for task in self.tasks:
-                            if not task.cancelled():
-                                task.exception()  # seen, so that asyncio does not report it
-            except TimeoutError:
-                if limit.expired():
-                    raise self._time_is_up() from None
-                raise
+        timeout = definition.job_timeout
+        return Invoke(function, root, args, arguments, timeout=timeout, time_is_up=self._time_is_up).call()
 
     def _time_is_up(self) -> TurnTimeoutError:
         self.end = TurnTimeoutError(
@@ -144,6 +135,7 @@ class Turn:
         now = timezone.now()
         if isinstance(self.end, (RunLostError, OperationalError, InterfaceError)):
             raise self.end
+        self.collect_deletions(root)
         if self.end is not None:
             return self._fail(root.error or self.end)
         if root.suspended or root.error is not None:
@@ -170,11 +162,10 @@ class Turn:
         return self._tell_finished()
 
     def _suspend(self, root: Frame, now: datetime) -> None:
-        retrying = any(due > now for due in self.timers)
-        if self.changes.hooks and not retrying and (unread := self.journal.first_unread(pending=False)):
-            self.changes.hooks.clear()
-            return self._fail(self._does_not_fit(unread, "asked something else"))
-        self.collect_deletions(root)
+        # Code that waits for its next attempt, or was cancelled by a sibling, may come to the rest later.
+        cut_short = self.interrupted or any(due > now for due in self.timers)
+        if self.asked and not cut_short and (unread := self.journal.first_unread(pending=False)):
+            return self._fail(self._does_not_fit(unread, f"asked {self.asked[0]!r} instead"))
         if not (self.waits_for or self.timers):
             return store.hand_back(self.run, now=now)  # an attempt to be made again without delay
         new = list(self.changes.hooks)
@@ -191,8 +182,28 @@ class Turn:
     def _fail(self, error: BaseException) -> None:
         self._end_hooks_below(None)
         logger.warning("Run %s (%s) failed: %s", self.run.pk, self.run.workflow, type(error).__name__)
-        store.fail(self.run, self.changes, error=failures.describe(error), now=timezone.now())
+        store.fail(
+            self.run,
+            self.changes,
+            error=failures.describe(error),
+            calls=self._calls_that_failed(error),
+            now=timezone.now(),
+        )
         self._tell_finished()
+
+    def _calls_that_failed(self, error: BaseException) -> list[str]:
+        """Failures that the code caught and dealt with stay as they are when the run is retried."""
+        if isinstance(error, (NonDeterminismError, TurnTimeoutError)):
+            return []
+        causes = list(failures.causes(error))
+        calls = [call for call, raised in self.raised if any(raised is cause for cause in causes)]
+        # Nothing came of it that says so, but the code gave up right behind a failure.
+        last = f"{self.last_call}/"
+        return calls or [call for call, _ in self.raised if last.startswith(f"{call}/")]
+
+    def raised_by(self, call: str, error: Exception) -> Exception:
+        self.raised.append((call, error))
+        return error
 
     def _tell_finished(self) -> None:
         signals.send_after_commit(signals.run_finished, Run, using=write_alias(), run=self.run)
@@ -201,6 +212,7 @@ class Turn:
 
     def come_to(self, call: str, what: str) -> Outcome | None:
         """The code has come to this call: what is recorded of it, if it still is the same thing."""
+        self.last_call = call
         self.journal.read(call)
         recorded = "hook" if call in self.journal.hooks else "step" if call in self.journal.outcomes else None
         if recorded and (recorded == "hook") != (what == "hook"):
@@ -217,10 +229,8 @@ class Turn:
 
     def check_answers_read(self, frame: Frame) -> None:
         """A step may not complete without having read what it was answered."""
-        for call in self.journal.unread:
-            hook = self.journal.hooks.get(call)
-            if hook and call.startswith(f"{frame.call}/") and hook.status == Hook.Status.RECEIVED:
-                self.stop(self._does_not_fit(call, f"completed {frame.call!r} without it"))
+        if unread := self.journal.first_unread_answer(frame.call):
+            self.stop(self._does_not_fit(unread, f"completed {frame.call!r} without it"))
 
     def _does_not_fit(self, call: str, came: str, what: str | None = None) -> NonDeterminismError:
         what = what or self.journal.unread.get(call, "call")
@@ -244,13 +254,12 @@ class Turn:
     def end_step(self, frame: Frame, outcome: Outcome) -> None:
         """A step's outcome is stored before the code goes on (a lone step's together with its run's)."""
         self.journal.outcomes[frame.call] = outcome
-        if outcome.completed:
-            self._end_hooks_below(frame)
+        self._end_hooks_below(frame)
+        self.collect_deletions(frame)
         if self.definition.kind == "step" and frame.parent is not None and frame.parent.parent is None:
             return
         if outcome.completed and self.has_checkpoints:
             self.changes.dropped_checkpoints.append(frame.call)
-        self.collect_deletions(frame.parent)
         self.flush()
 
     def _end_hooks_below(self, frame: Frame | None) -> None:
@@ -263,6 +272,7 @@ class Turn:
     def open_hook(self, hook: Hook) -> None:
         self.journal.hooks[hook.call] = hook
         self.changes.hooks.append(hook)
+        self.asked.append(hook.call)
         self.event(Event.Type.HOOK_CREATED, hook.call, {"expires_at": hook.expires_at})
 
     def look_again(self, hook: Hook) -> Hook:
@@ -350,5 +360,25 @@ class Turn:
         except (RunLostError, DatabaseError) as error:
             self.stop(error)
 
+    @contextlib.contextmanager
+    def going_on(self, call: str) -> Iterator[None]:
+        """For siblings to see that this one call is being made."""
+        self.going[call] = current_branch()
+        try:
+            yield
+        finally:
+            del self.going[call]
+
+    def check_lease(self) -> None:
+        """Before code of the project is called: a process that was stopped for a while begins nothing more.
+
+        The heartbeat's renewals are not known here, so a long turn may look once a lease in vain.
+        """
+        if timezone.now() >= self.lease_until:
+            self._guarded(
+                store.record, self.run, store.Changes(), now=timezone.now(), lease_until=self._lease_until()
+            )
+
     def _lease_until(self) -> datetime:
-        return timezone.now() + lease.lease()
+        self.lease_until = timezone.now() + lease.lease()
+        return self.lease_until

@@ -39,6 +39,7 @@ class Event(models.Model):
         HOOK_EXPIRED = "hook_expired", _("hook expired")
         HOOK_CANCELLED = "hook_cancelled", _("hook cancelled")
         HOOK_REOPENED = "hook_reopened", _("hook reopened")
+        LINKS_REVOKED = "links_revoked", _("links revoked")
 
     REPLAYED = (
         Type.STEP_STARTED,
@@ -48,6 +49,7 @@ class Event(models.Model):
         Type.ONCE_COMPLETED,
         Type.TIMER_STARTED,
         Type.HOOK_CREATED,
+        Type.RUN_FAILED,
         Type.RUN_RETRIED,
     )
 

@@ -8,11 +8,15 @@ that finds nothing to claim ends quietly.
 from __future__ import annotations
 
 import difflib
+import itertools
 import logging
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.utils.module_loading import import_string
 
 from django_stephooks.conf import app_settings
@@ -41,6 +45,10 @@ class Runtime:
         The earlier bell may be lost, or workers may be busy or down: nothing may pile up then.
         """
         self.ring(queue)
+
+    def diagnose(self, queue: str) -> Iterator[tuple[bool, str, str]]:
+        """For the doctor: what is (not) as it should be for this queue: ok or not, about what, a sentence."""
+        yield True, f"queue {queue}", f"{type(self).__name__}, which needs no worker"
 
     def picked_up(self, queue: str) -> None:
         """Somebody is about to look for ready runs: what is rung from now on is a new bell."""
@@ -75,15 +83,30 @@ def _runtime(name: str) -> Runtime:
 _ACCEPTED = "It must be 'rq', 'inline', or the dotted path of a Runtime subclass."
 
 
-class RingAfterCommit:
-    """An on-commit callback that never raises: what was committed stays right without its bell."""
+_moments = itertools.count(1)
+# When each connection's bells were last rung, by queue.
+_rung: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
 
-    def __init__(self, queue: str) -> None:
+
+class RingAfterCommit:
+    """An on-commit callback that never raises: what was committed stays right without its bell.
+
+    Of several in one transaction the first rings for all: whatever comes to be called was committed
+    together with it. They are not told apart when they are asked for, because a savepoint that is
+    rolled back takes its bells along, and a TestCase keeps those of long ago.
+    """
+
+    def __init__(self, queue: str, *, using: str = DEFAULT_DB_ALIAS) -> None:
         self.queue = queue
+        self.asked = next(_moments)
+        self.rung = _rung.setdefault(connections[using], {})
         # Django 5.2 logs the name of a failed robust callback, and an instance has none.
         self.__qualname__ = type(self).__name__
 
     def __call__(self) -> None:
+        if self.rung.get(self.queue, 0) > self.asked:
+            return
+        self.rung[self.queue] = next(_moments)
         try:
             get_runtime().ring(self.queue)
         except Exception:
@@ -96,11 +119,4 @@ def ring_after_commit(queue: str, *, using: str) -> None:
 
     Rings at once outside a transaction, and once per queue however often it is asked in one.
     """
-    connection = connections[using]
-    for savepoints, callback, *_ in reversed(connection.run_on_commit):
-        is_same = isinstance(callback, RingAfterCommit) and callback.queue == queue
-        # A bell asked for inside a savepoint is forgotten with it. It stands for this one too only
-        # if no rollback can drop it and keep what was written now.
-        if is_same and savepoints <= set(connection.savepoint_ids):
-            return
-    transaction.on_commit(RingAfterCommit(queue), using=using, robust=True)
+    transaction.on_commit(RingAfterCommit(queue, using=using), using=using, robust=True)

@@ -16,7 +16,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.conf import settings
@@ -30,9 +30,11 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 from redis.retry import Retry
-from rq import Queue
+from rq import Queue, Worker
 from rq.exceptions import DuplicateJobError
 from rq.utils import as_text
+
+from django_stephooks.conf import app_settings
 
 from .base import WORK, Runtime
 from .inline import InlineRuntime
@@ -40,6 +42,9 @@ from .inline import InlineRuntime
 logger = logging.getLogger("django_stephooks")
 
 SWEEP = "django_stephooks.services.sweep.sweep"
+
+# Held by a running rq-scheduler.
+SCHEDULER_LOCK = "rq:scheduler_lock"
 
 # Whoever rings may be a web request: it waits this long for Redis at most, …
 CONNECT_SECONDS = 1
@@ -64,6 +69,26 @@ class RQRuntime(Runtime):
     def picked_up(self, queue: str) -> None:
         # Also in a quiet period: a key left behind would silence this queue until the next sweep.
         self._try(self._picked_up, queue, even_if_quiet=True)
+
+    def diagnose(self, queue: str) -> Iterator[tuple[bool, str, str]]:
+        subject = f"queue {queue}"
+        try:
+            rq_queue = open_queue(queue)
+            rq_queue.connection.ping()
+            workers = Worker.count(queue=rq_queue)
+            schedulers = rq_queue.connection.exists(SCHEDULER_LOCK)
+        except ImproperlyConfigured as error:
+            yield False, subject, str(error)
+        except RedisError as error:
+            yield False, "Redis", f"It does not answer for {subject} ({type(error).__name__}). Start it."
+        else:
+            if workers or not rq_queue.is_async:
+                yield True, subject, f"{workers} workers, {len(rq_queue)} jobs waiting"
+            else:
+                yield False, subject, f"Nobody works on it. Start `manage.py rqworker {queue}`."
+            if queue == app_settings.QUEUE:
+                todo = "None is running. Start `manage.py stephooks_scheduler`, unless something else sweeps."
+                yield bool(schedulers), "scheduler", "running" if schedulers else todo
 
     def _ring(self, queue: str) -> None:
         rq_queue = open_queue(queue)

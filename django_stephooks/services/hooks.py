@@ -10,6 +10,7 @@ from django.utils import timezone
 from django_stephooks import codec, payloads, signals, tokens
 from django_stephooks.conf import app_settings
 from django_stephooks.exceptions import (
+    HookChangedError,
     HookExpiredError,
     HookNotFoundError,
     StepHooksError,
@@ -18,22 +19,34 @@ from django_stephooks.models import Event, Hook, Run
 from django_stephooks.models.fields import Encoded
 from django_stephooks.models.transactions import transact, write_alias
 from django_stephooks.runtimes.base import ring_after_commit
+from django_stephooks.texts import plain_text
 from django_stephooks.types import Actor, ResumeResult
 
 from .actors import actor_from
+from .digest import digest_of
 from .rules import is_user, not_allowed, refusal
 from .runs import lock_run
 
 
-def resume_hook(token: str, payload: Any = None, *, by: Any = None, channel: str = "python") -> ResumeResult:
+def resume_hook(
+    token: str,
+    payload: Any = None,
+    *,
+    by: Any = None,
+    channel: str = "python",
+    seen: str | None = None,
+    note: dict[str, Any] | None = None,
+) -> ResumeResult:
     """Answer a hook: store the payload, once, and make its run go on.
 
     `payload` is plain JSON of at most MAX_PAYLOAD_BYTES; with a `payload_schema` it must fit it.
     `by`: a user, who must be allowed to answer (services.rules), or a string that says who.
-    `channel`: how it came ("admin", "link", "api", …).
+    `channel`: how it came ("admin", "link", "api", …). `seen`: the digest (services.digest) of what the
+    answer was given to. `note`: small facts for the journal, such as the link's address.
 
-    InvalidTokenError, HookNotFoundError; NotAllowedError; HookAlreadyReceivedError (carries the hook with the answer
-    that stands), HookExpiredError, HookCancelledError; InvalidPayloadError (nothing is used up).
+    InvalidTokenError, HookNotFoundError; NotAllowedError; HookAlreadyReceivedError (carries the hook
+    with the answer that stands), HookExpiredError, HookCancelledError; HookChangedError,
+    InvalidPayloadError (nothing is used up).
     """
     hook = find_hook(token)
     text = codec.dumps_plain(
@@ -43,7 +56,11 @@ def resume_hook(token: str, payload: Any = None, *, by: Any = None, channel: str
         setting="MAX_PAYLOAD_BYTES",
     )
     actor = actor_from(by)
-    refused = _receive(hook, payload, text, by, actor, channel)
+    channel = plain_text(channel, "channel", max_length=20)
+    facts = {**(note or {}), "by": actor.label, "by_id": actor.user_id, "channel": channel}
+    if seen is not None:
+        facts["seen"] = seen
+    refused = _receive(hook, payload, text, by, actor, facts)
     if refused is not None:
         raise refused
     return ResumeResult(run_id=hook.run_id, hook_id=hook.pk, status=Hook.Status.RECEIVED.value)
@@ -63,7 +80,7 @@ def find_hook(token: str) -> Hook:
 
 @transact
 def _receive(
-    hook: Hook, payload: Any, text: str, by: Any, actor: Actor, channel: str
+    hook: Hook, payload: Any, text: str, by: Any, actor: Actor, facts: dict[str, Any]
 ) -> StepHooksError | None:
     """Under the run's lock. Why it is refused is returned, so that what was found out is committed."""
     now = timezone.now()
@@ -76,23 +93,22 @@ def _receive(
         if isinstance(refused, HookExpiredError):
             expire_hooks(hooks.filter(pk=locked.pk), now=now)
         return refused
+    if "seen" in facts and facts["seen"] != digest_of(locked):
+        return HookChangedError(hook=locked)
     # Checked last: whoever comes too late is told so, whatever they wrote.
     if locked.schema:
         payloads.validate(payloads.load_schema(locked.schema), payload)
     alias = str(run._state.db)
     hooks.filter(pk=locked.pk).receive(
-        Encoded(text), by=actor.user_id, label=actor.label, channel=channel, now=now
+        Encoded(text), by=actor.user_id, label=actor.label, channel=facts["channel"], now=now
     )
-    data = {"by": actor.label, "by_id": actor.user_id, "channel": channel}
     Event.objects.using(alias).create(
-        run=run, type=Event.Type.HOOK_RECEIVED, call=locked.call, data=data, created_at=now
+        run=run, type=Event.Type.HOOK_RECEIVED, call=locked.call, data=facts, created_at=now
     )
     # A turn at work on the run sees the answer itself, at the latest when it settles.
     Run.objects.using(alias).filter(pk=run.pk).make_ready(now)
     ring_after_commit(run.queue, using=alias)
-    if signals.hook_received.has_listeners(Hook):
-        locked.refresh_from_db(using=alias)
-        signals.send_after_commit(signals.hook_received, Hook, using=alias, hook=locked)
+    signals.send_after_commit(signals.hook_received, Hook, using=alias, hook=locked)
     return None
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Model
 from django.utils import timezone
 
 from django_stephooks.conf import app_settings
@@ -24,6 +25,8 @@ from django_stephooks.models import Hook, Run
 
 REVIEW = "django_stephooks.review_hook"
 REVIEW_ANY = "django_stephooks.review_any_hook"
+CANCEL = "django_stephooks.cancel_run"
+RETRY = "django_stephooks.retry_run"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,16 @@ def actions_for(user: Any, hook: Hook, *, now: datetime | None = None) -> Decisi
     if error is None:
         return Decision(may_answer=True)
     return Decision(may_answer=False, reason=str(error), error=type(error))
+
+
+def run_actions_for(user: Any, run: Run) -> frozenset[str]:
+    """What the user may do with the run now, of "cancel" and "retry"."""
+    found = set()
+    if (not run.is_finished or run.status == Run.Status.FAILED) and has_permission(user, CANCEL, run):
+        found.add("cancel")
+    if run.status == Run.Status.FAILED and has_permission(user, RETRY, run):
+        found.add("retry")
+    return frozenset(found)
 
 
 def is_user(by: Any) -> bool:
@@ -86,10 +99,20 @@ def identities(user: Any) -> set[str]:
     """What `Hook.reviewers` may call this user: themselves, their groups, their address."""
     found = {f"user:{user.pk}"}
     if hasattr(user, "groups"):
-        found |= {f"group:{pk}" for pk in user.groups.values_list("pk", flat=True)}
+        found |= {f"group:{pk}" for pk in _group_keys(user)}
     if email := getattr(user, user.get_email_field_name(), ""):
         found.add(_folded(f"email:{email}"))
     return found
+
+
+def _group_keys(user: Any) -> list[Any]:
+    """Asked once for each user object, as its permissions are: a request has one, and its lists many rows."""
+    keys: list[Any] | None = getattr(user, "_stephooks_groups", None)
+    if keys is None:
+        keys = list(user.groups.values_list("pk", flat=True))
+        if isinstance(user, Model):
+            setattr(user, "_stephooks_groups", keys)  # noqa: B010
+    return keys
 
 
 def _folded(reviewer: Any) -> str:

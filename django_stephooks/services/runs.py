@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ImproperlyConfigured
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.utils import timezone
 
 from django_stephooks import codec, signals
@@ -38,11 +38,20 @@ def start(
         raise ImproperlyConfigured(
             "USE_TZ is False: a deadline would jump when the clocks change. Set USE_TZ = True."
         )
-    queue = queue or app_settings.QUEUE
+    queue = plain_text(queue or app_settings.QUEUE, "queue", max_length=100)
     text = codec.dumps(arguments, root="arguments")
     if key is not None:
         key = plain_text(key, "key", max_length=200)
-    return _start(workflow, text, queue, max_recoveries, key, subject, started_by)
+    try:
+        return _start(workflow, text, queue, max_recoveries, key, subject, started_by)
+    except IntegrityError:
+        # Another one with this key, at the same time. It is looked for behind the transaction,
+        # which need not see what was committed after it began.
+        runs = Run.objects.using(write_alias())
+        known = runs.filter(workflow=workflow, key=key).first() if key is not None else None
+        if known is None:
+            raise
+        return known
 
 
 @transact
@@ -73,18 +82,7 @@ def _start(
     if subject is not None:
         run.subject_type = ContentType.objects.db_manager(alias).get_for_model(subject)
         run.subject_id = str(subject.pk)
-    try:
-        # A savepoint only where the insert can fail: another one with this key, at the same time.
-        if key is None:
-            run.save(using=alias, force_insert=True)
-        else:
-            with transaction.atomic(using=alias):
-                run.save(using=alias, force_insert=True)
-    except IntegrityError:
-        known = runs.filter(workflow=workflow, key=key).first() if key is not None else None
-        if known is None:
-            raise
-        return known
+    run.save(using=alias, force_insert=True)
     data = {"by": actor.label} if actor.label else {}
     Event.objects.using(alias).create(run=run, type=Event.Type.RUN_STARTED, data=data, created_at=now)
     ring_after_commit(queue, using=alias)
@@ -103,7 +101,8 @@ def cancel_run(run: Run | int, *, by: Any = None, reason: str = "") -> Run:
         raise RunStateError(f"Run {locked.pk} is {locked.status} already; there is nothing to cancel.")
     data = {"by": actor.label, "by_id": actor.user_id, "reason": reason}
     close_run(locked, Event.Type.RUN_CANCELLED, data, now=now, why="run cancelled")
-    locked.refresh_from_db(using=locked._state.db)
+    # Not its records: one that can not be read must not keep a run from being cancelled.
+    locked.refresh_from_db(using=locked._state.db, fields=["status", "due_at", "finished_at"])
     return locked
 
 
@@ -121,7 +120,7 @@ def retry_run(run: Run | int, *, by: Any = None, reason: str = "") -> Run:
     data = {"by": actor.label, "by_id": actor.user_id, "reason": reason}
     Event.objects.using(alias).create(run=locked, type=Event.Type.RUN_RETRIED, data=data, created_at=now)
     ring_after_commit(locked.queue, using=str(alias))
-    locked.refresh_from_db(using=alias)
+    locked.refresh_from_db(using=alias, fields=["status", "due_at", "finished_at", "error", "recoveries"])
     return locked
 
 

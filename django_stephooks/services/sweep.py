@@ -6,17 +6,19 @@ Each part takes a batch at a time, in a transaction of its own, and skips rows t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connections
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from django_stephooks.conf import app_settings
 from django_stephooks.durations import parse_duration
 from django_stephooks.models import Event, Hook, Run, Sweep
-from django_stephooks.models.run import RunQuerySet
 from django_stephooks.models.transactions import transact, write_alias
 from django_stephooks.runtimes.base import get_runtime, ring_after_commit
 
@@ -44,65 +46,63 @@ class SweepResult:
 def sweep(*, now: datetime | None = None) -> SweepResult:
     """Make one pass. `now` is for tests."""
     now = now or timezone.now()
-    recovered, failed = _in_batches(_recover, now, 2)
-    result = SweepResult(
-        expired=_in_batches(_expire, now)[0],
-        woken=_in_batches(_wake, now)[0],
-        recovered=recovered,
-        failed=failed,
-        rung=_ring_again(now),
-    )
-    Sweep.objects.using(write_alias()).update_or_create(pk=1, defaults={"last_swept_at": now})
+    alias = write_alias()
+    hooks, runs = Hook.objects.using(alias), Run.objects.using(alias)
+    done: Counter[str] = Counter()
+    done += _in_batches(_recover, runs.lease_ended(now), ("due_at", "pk", "pk"), now)
+    done += _in_batches(_expire, hooks.past_deadline(now), ("expires_at", "pk", "run_id"), now)
+    done += _in_batches(_wake, runs.timers_due(now), ("due_at", "pk", "pk"), now)
+    result = SweepResult(**done, rung=_ring_again(now))
+    _note(now)
     return result
 
 
 def _in_batches(
-    part: Callable[[datetime, int], tuple[int, ...]], now: datetime, counts: int = 1
-) -> tuple[int, ...]:
-    """Until a batch is not full, and so nothing (that nobody else holds) is left."""
-    size = app_settings.SWEEP_BATCH
-    totals = (0,) * counts
-    while True:
-        done = part(now, size)
-        totals = tuple(map(sum, zip(totals, done, strict=True)))
-        if sum(done) < size:
-            return totals
+    part: Callable[[dict[int, int], datetime], dict[str, int]],
+    due: QuerySet[Any],
+    columns: tuple[str, str, str],
+    now: datetime,
+) -> Counter[str]:
+    """Batch after batch of what is due, as {key: run's key}, each from where the last one ended.
+
+    So rows that somebody else holds keep nobody from what comes behind them. A batch is read before
+    the transaction that acts on it: that one begins by locking, and sees what is true from then on,
+    whatever its isolation level.
+    """
+    size, (moment, _, _) = app_settings.SWEEP_BATCH, columns
+    totals: Counter[str] = Counter()
+    rows = due.order_by(moment, "pk").values_list(*columns)
+    while found := list(rows[:size]):
+        totals.update(part({pk: run for _, pk, run in found}, now))
+        if len(found) < size:
+            break
+        at, pk, _ = found[-1]
+        behind = Q(**{f"{moment}__gt": at}) | Q(**{moment: at, "pk__gt": pk})
+        rows = due.filter(behind).order_by(moment, "pk").values_list(*columns)
+    return totals
 
 
 @transact
-def _expire(now: datetime, size: int) -> tuple[int]:
-    alias = write_alias()
-    hooks = Hook.objects.using(alias)
-    found = list(hooks.past_deadline(now).order_by("expires_at").values_list("pk", "run_id")[:size])
-    if not found:
-        return (0,)
-    held = _hold(Run.objects.using(alias).filter(pk__in={run_id for _, run_id in found}))
-    mine = [pk for pk, run_id in found if run_id in held]
-    return (len(expire_hooks(hooks.filter(pk__in=mine), now=now)),)
+def _expire(found: dict[int, int], now: datetime) -> dict[str, int]:
+    held = _hold(found.values())
+    mine = [pk for pk, run in found.items() if run in held]
+    return {"expired": len(expire_hooks(Hook.objects.using(write_alias()).filter(pk__in=mine), now=now))}
 
 
 @transact
-def _wake(now: datetime, size: int) -> tuple[int]:
-    runs = Run.objects.using(write_alias())
-    held = _hold(
-        runs.filter(pk__in=list(runs.timers_due(now).order_by("due_at").values_list("pk", flat=True)[:size]))
-    )
-    woken = runs.filter(pk__in=held).timers_due(now)
+def _wake(found: dict[int, int], now: datetime) -> dict[str, int]:
+    woken = Run.objects.using(write_alias()).filter(pk__in=_hold(found)).timers_due(now)
     queues = set(woken.values_list("queue", flat=True))
     count = woken.make_ready(now)
     for queue in sorted(queues):
-        ring_after_commit(queue, using=runs.db)
-    return (count,)
+        ring_after_commit(queue, using=woken.db)
+    return {"woken": count}
 
 
 @transact
-def _recover(now: datetime, size: int) -> tuple[int, int]:
+def _recover(found: dict[int, int], now: datetime) -> dict[str, int]:
     runs = Run.objects.using(write_alias())
-    crashed = list(runs.lease_ended(now).order_by("due_at").values_list("pk", flat=True)[:size])
-    held = _hold(runs.filter(pk__in=crashed))
-    if not held:
-        return (0, 0)
-    ended = list(runs.filter(pk__in=held).lease_ended(now))
+    ended = list(runs.filter(pk__in=_hold(found)).lease_ended(now))
     hopeless = [run for run in ended if run.recoveries >= run.max_recoveries]
     for run in hopeless:
         error = {
@@ -122,7 +122,15 @@ def _recover(now: datetime, size: int) -> tuple[int, int]:
     )
     for queue in sorted({run.queue for run in lost}):
         ring_after_commit(queue, using=runs.db)
-    return (len(lost), len(hopeless))
+    return {"recovered": len(lost), "failed": len(hopeless)}
+
+
+@transact
+def _note(now: datetime) -> None:
+    rows = Sweep.objects.using(write_alias())
+    if not rows.filter(pk=1).update(last_swept_at=now):
+        # Another sweep that is the first one too may be faster; it says the same.
+        rows.bulk_create([Sweep(pk=1, last_swept_at=now)], ignore_conflicts=True)
 
 
 def _ring_again(now: datetime) -> int:
@@ -135,8 +143,9 @@ def _ring_again(now: datetime) -> int:
     return len(queues)
 
 
-def _hold(runs: RunQuerySet) -> set[int]:
+def _hold(pks: Iterable[int]) -> set[int]:
     """Lock these runs' rows, in the order of their keys, but for those that somebody else holds."""
+    runs = Run.objects.using(write_alias()).filter(pk__in=set(pks))
     if connections[runs.db].features.has_select_for_update_skip_locked:
         runs = runs.select_for_update(skip_locked=True)
     return set(runs.order_by("pk").values_list("pk", flat=True))

@@ -50,7 +50,7 @@ class OpenDemo:
     def _find(self, pattern: str) -> str:
         found = re.search(pattern, self.said)
         assert found, self.said
-        return found[1]
+        return found[found.lastindex or 0]
 
     @property
     def worker_pid(self) -> int:

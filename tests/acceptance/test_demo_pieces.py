@@ -339,7 +339,9 @@ def test_seed_reaches_every_state_a_run_can_wait_or_end_in(tmp_path: Path) -> No
     manage("seed_newsroom", "--if-empty")
 
     with sqlite3.connect(tmp_path / "newsroom.sqlite3") as database:
-        runs = Counter(row[0] for row in database.execute("SELECT status FROM django_stephooks_run"))
+        # The mails go out by runs of their own.
+        own = "SELECT status FROM django_stephooks_run WHERE workflow NOT LIKE 'stephooks.%'"
+        runs = Counter(row[0] for row in database.execute(own))
         hooks = Counter(row[0] for row in database.execute("SELECT status FROM django_stephooks_hook"))
         stories = Counter(row[0] for row in database.execute("SELECT status FROM newsroom_story"))
         retrying = database.execute(

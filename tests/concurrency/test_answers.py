@@ -60,7 +60,7 @@ def test_one_of_many_answers_wins_and_the_others_are_told_which(
 def test_answer_at_the_very_deadline_has_one_outcome_that_everybody_is_told(
     crew: Callable[[int], Crew],
 ) -> None:
-    random, threads = Random(7), crew(10)
+    random, threads = Random(7), crew(10)  # noqa: S311
     for _ in range(25):
         hook = suspended(workflows.ask_one.start, 3600)
         deadline = timezone.now() + timedelta(milliseconds=25)

@@ -69,7 +69,7 @@ def check(run: Run, cancelled: Any, answered: Any) -> None:
 
 
 def test_cancel_against_answer_against_sweep(crew: Callable[[int], Crew]) -> None:
-    random, threads = Random(3), crew(4)
+    random, threads = Random(3), crew(4)  # noqa: S311
     for _ in range(100):
         hook = suspended(workflows.ask_one.start, 3600)
         deadline = timezone.now() + timedelta(milliseconds=random.uniform(0, 12))
@@ -92,7 +92,7 @@ def test_cancel_against_answer_against_sweep(crew: Callable[[int], Crew]) -> Non
 def test_cancel_against_answer_against_sweep_against_a_turn_at_work(
     crew: Callable[[int], Crew],
 ) -> None:
-    random, threads = Random(4), crew(5)
+    random, threads = Random(4), crew(5)  # noqa: S311
     for _ in range(100):
         hook = suspended(workflows.ask_one.start, 3600)
         deadline = timezone.now() + timedelta(milliseconds=random.uniform(0, 12))

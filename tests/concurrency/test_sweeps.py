@@ -71,9 +71,7 @@ def test_sweeps_at_once_recover_each_crashed_run_once(crew: Callable[[int], Crew
 
 def test_sweeps_at_once_fail_each_hopeless_run_once(crew: Callable[[int], Crew]) -> None:
     waiting_runs()
-    Run.objects.update(
-        status=Run.Status.RUNNING, due_at=timezone.now(), recoveries=3, max_recoveries=3
-    )
+    Run.objects.update(status=Run.Status.RUNNING, due_at=timezone.now(), recoveries=3, max_recoveries=3)
     assert summed(crew(4).together(*[sweep] * 4), "failed") == MANY
     assert events_by_run(Event.Type.RUN_FAILED) == [1] * MANY
     assert events_by_run(Event.Type.HOOK_CANCELLED) == [1] * MANY

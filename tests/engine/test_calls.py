@@ -188,6 +188,29 @@ def nest() -> Any:
     return outer("nested")
 
 
+@workflow
+def ask_inside_and_then_ask_again() -> list[Any]:
+    return [ask_inside_twice(), step_hook("at last")]
+
+
+@step
+def ask_inside_twice() -> list[Any]:
+    return [ask_once(), ask_once()]
+
+
+@step
+def ask_once() -> Any:
+    return step_hook("inside")
+
+
+def test_an_answer_inside_a_recorded_step_need_not_be_read_again():
+    run = ask_inside_and_then_ask_again.start()
+    for number in range(3):
+        answer(run, number)
+    assert run.status == Run.Status.COMPLETED, run.error
+    assert run.result == [[0, 1], 2]
+
+
 # --- steps on their own, and calls between the two kinds -------------------------------------------
 
 

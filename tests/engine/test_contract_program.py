@@ -14,7 +14,7 @@ from django_stephooks.aio import (
     step,
     step_hook,
 )
-from django_stephooks.models import Event, Hook, Run, StepCheckpoint
+from django_stephooks.models import Hook, Run, StepCheckpoint
 
 seen: list[object] = []
 
@@ -48,9 +48,7 @@ async def review_step(draft: str):
     async def notify(token: str):
         await send_to_reviewer(token)
 
-    feedback = await step_hook(
-        "human_review", timeout="24h", on_created=notify, on_timeout="return"
-    )
+    feedback = await step_hook("human_review", timeout="24h", on_created=notify, on_timeout="return")
     if feedback is STEP_HOOK_TIMEOUT:
         return await finalize_without_review(state)
     result = await finalize(state, feedback)
@@ -79,7 +77,6 @@ def test_it_asks_waits_and_finishes_with_the_answer():
     assert run.result == ["final", {"draft": "a draft"}, {"ok": True}]
     assert seen == ["setup", ("mail", hook.token)]
     assert not StepCheckpoint.objects.exists()
-    print(list(Event.objects.values_list("type", "call", "data")))
 
 
 @pytest.mark.django_db(transaction=True)

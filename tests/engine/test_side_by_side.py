@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
-from django_stephooks import resume_hook
-from django_stephooks.aio import save_step_checkpoint, sleep, step, step_hook, workflow
+from django_stephooks import resume_hook, retry_run
+from django_stephooks.aio import once, save_step_checkpoint, sleep, step, step_hook, workflow
+from django_stephooks.engine.worker import advance
 from django_stephooks.models import Event, Hook, Run, StepCheckpoint
 
-from .watching import again, answer, calls_of, data_of, did, events_of, hook_of, later
+from .watching import again, answer, calls_of, data_of, did, events_of, later
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -62,8 +63,6 @@ def test_siblings_go_on_until_each_has_completed_or_waits_and_answers_come_in_an
 
 
 def test_answers_that_come_all_together_are_all_read(no_worker):
-    from django_stephooks.engine.worker import advance
-
     run = gather_them.start()
     advance("default")
     for hook in Hook.objects.filter(run=run):
@@ -117,6 +116,20 @@ def test_a_task_group_suspends_and_completes_once_everybody_answered():
     assert run.status == Run.Status.COMPLETED, run.error
     assert run.result == ["a: yes", "b: yes", "c done"]
     assert calls_of(run, Event.Type.STEP_COMPLETED).count("work:1") == 1
+    assert Event.Type.STEP_WARNED not in events_of(run)
+
+
+@step
+async def task_group_in_a_step() -> list[str]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask("a")), group.create_task(work("b", pause=0.05))]
+    return [task.result() for task in tasks]
+
+
+def test_a_step_whose_task_group_is_taken_down_by_a_suspension_has_swallowed_nothing():
+    run = task_group_in_a_step.start()
+    answer(run)
+    assert run.result == ["a: yes", "b done"]
     assert Event.Type.STEP_WARNED not in events_of(run)
 
 
@@ -202,6 +215,29 @@ def test_siblings_go_on_wherever_the_event_loop_came_from(definition):
     assert did.count("slow ends") == 1
 
 
+@workflow
+def plain_workflow_with_a_loop_of_its_own() -> Any:
+    async def chain(name: str) -> list[str]:
+        return [await work(f"{name} first"), await ask(name), await work(f"{name} last")]
+
+    async def both() -> Any:
+        return await asyncio.gather(chain("a"), chain("b"))
+
+    return async_to_sync(both)()
+
+
+def test_a_loop_that_the_code_began_itself_repeats_no_recorded_step():
+    run = again(plain_workflow_with_a_loop_of_its_own.start())
+    for _ in range(3):
+        for hook in Hook.objects.filter(run=run, status=Hook.Status.PENDING):
+            answer(run, "yes", hook.call)
+    assert run.status == Run.Status.COMPLETED, run.error
+    assert run.result == [[f"{n} first done", f"{n}: yes", f"{n} last done"] for n in "ab"]
+    completed = calls_of(run, Event.Type.STEP_COMPLETED)
+    assert len(completed) == len(set(completed)) == 6
+    assert did.count("mail") == 2
+
+
 # --- retries among siblings -------------------------------------------------------------------------
 
 
@@ -271,8 +307,6 @@ async def one_fails_while_the_other_works() -> Any:
 
 
 def test_a_run_that_failed_beside_a_sibling_that_completed_later_can_be_retried():
-    from django_stephooks import retry_run
-
     run = again(one_fails_while_the_other_works.start())
     assert run.status == Run.Status.FAILED
     assert calls_of(run, Event.Type.STEP_COMPLETED, Event.Type.STEP_FAILED) == [
@@ -328,10 +362,7 @@ async def agent_tools() -> Any:
         await asyncio.sleep(pause)
         return await step_hook("tool", key=call_id)
 
-    if len(did) == 0:
-        pauses = (0.05, 0)
-    else:
-        pauses = (0, 0.05)
+    pauses = (0.05, 0) if len(did) == 0 else (0, 0.05)
     did.append("turn")
     return await asyncio.gather(tool("first", pauses[0]), tool("second", pauses[1]))
 
@@ -341,6 +372,54 @@ def test_a_key_keeps_answers_apart_where_the_order_changes():
     answer(run, 1, "tool[first]")
     answer(run, 2, "tool[second]")
     assert run.result == [1, 2]
+
+
+async def slow_charge(amount: int) -> int:
+    did.append("charge")
+    await asyncio.sleep(0.05)
+    return amount
+
+
+@step
+async def siblings_with_one_key() -> Any:
+    charged = await asyncio.gather(once("charge", slow_charge, 1), once("charge", slow_charge, 2))
+    asked = await asyncio.gather(
+        step_hook("approve", key="one", on_created=slow_mail),
+        step_hook("approve", key="one", on_created=slow_mail),
+    )
+    return [charged, asked]
+
+
+async def slow_mail(token: str) -> None:
+    await asyncio.sleep(0.05)
+    did.append("mail")
+
+
+def test_siblings_with_one_key_do_it_once_and_ask_once():
+    run = siblings_with_one_key.start()
+    answer(run)
+    assert run.result == [[1, 1], ["yes", "yes"]]
+    assert did == ["charge", "mail"]
+
+
+async def fails_at_first() -> str:
+    did.append("call")
+    await asyncio.sleep(0.05)
+    if did.count("call") == 1:
+        raise ValueError("at first")
+    return "fine"
+
+
+@step
+async def siblings_of_one_key_that_fails() -> Any:
+    calls = [once("key", fails_at_first) for _ in range(3)]
+    return [str(result) for result in await asyncio.gather(*calls, return_exceptions=True)]
+
+
+def test_the_next_sibling_tries_what_raised():
+    run = again(siblings_of_one_key_that_fails.start())
+    assert run.result == ["at first", "fine", "fine"]
+    assert did == ["call", "call"]
 
 
 # --- the end of the time ----------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def test_unknown_setting_is_met_with_a_suggestion(wrong: Any) -> None:
 
 def test_setting_unlike_any_other_is_met_with_the_list(wrong: Any) -> None:
     (message,) = wrong(zzz=1)
-    assert "Known are ALLOW_SELF_REVIEW, BATCH_SECONDS" in message.hint
+    assert "Known are ALLOW_SELF_REVIEW, API_THROTTLES" in message.hint
 
 
 def test_setting_that_is_no_dictionary(settings: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django_stephooks.engine.worker import advance
 from django_stephooks.models import Hook, Run
 
 
@@ -23,3 +24,10 @@ def again(run: Run) -> Run:
     """The run as it is now."""
     run.refresh_from_db()
     return run
+
+
+def worked(run: Run) -> Run:
+    """The run after a worker did all that is ready: for tests in which nothing is ever committed."""
+    while advance(run.queue):
+        pass
+    return again(run)

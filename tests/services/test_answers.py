@@ -84,7 +84,7 @@ def test_a_falsy_answer_in_the_middle_of_a_run_is_replayed_as_it_was(payload: An
 
 
 def test_who_answered_when_and_through_what_is_kept(clock: Clock) -> None:
-    dana = UserFactory(username="dana")
+    dana = UserFactory(username="dana", reviewer=True)
     run = workflows.question.start()
     hook = hook_of(run)
     clock.advance("5m")
@@ -155,9 +155,7 @@ def test_an_answer_from_inside_on_created_is_returned_at_once(
 def test_an_answer_that_comes_while_on_created_still_works_is_returned_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        workflows, "tell", lambda token: elsewhere(lambda: resume_hook(token, "meanwhile"))
-    )
+    monkeypatch.setattr(workflows, "tell", lambda token: elsewhere(lambda: resume_hook(token, "meanwhile")))
     run = again(workflows.question.start())
     assert (run.status, run.result) == (Run.Status.COMPLETED, "meanwhile")
     assert run.turn == 1
@@ -270,10 +268,7 @@ def test_a_link_clicked_after_the_run_was_cancelled_is_told_so() -> None:
     with pytest.raises(HookCancelledError) as refused:
         resume_hook(token, "yes")
 
-    assert (
-        str(refused.value)
-        == f"Hook 'approve' of run {run.pk} is no longer asked: the run is cancelled."
-    )
+    assert str(refused.value) == f"Hook 'approve' of run {run.pk} is no longer asked: the run is cancelled."
     assert again(run).status == Run.Status.CANCELLED
     assert hook_of(run, "ask:1/approve:1").payload is None
 

@@ -91,9 +91,7 @@ def test_expired_is_expired_although_no_sweep_came_by(clock: Clock) -> None:
     assert sweep().expired == 0
 
 
-def test_a_turn_that_comes_after_the_deadline_sees_it_itself(
-    clock: Clock, no_worker: list[str]
-) -> None:
+def test_a_turn_that_comes_after_the_deadline_sees_it_itself(clock: Clock, no_worker: list[str]) -> None:
     run = workflows.question.start("1h", "return")
     advance("default")
     clock.advance("2h")
@@ -106,9 +104,7 @@ def test_a_turn_that_comes_after_the_deadline_sees_it_itself(
 
 
 def test_a_timeout_of_one_run_expires_one_question_of_one_run(clock: Clock) -> None:
-    hour, two_hours, forever = (
-        workflows.question.start(timeout, "return") for timeout in ("1h", "2h", None)
-    )
+    hour, two_hours, forever = (workflows.question.start(timeout, "return") for timeout in ("1h", "2h", None))
     clock.advance("1h")
     assert sweep().expired == 1
     assert [again(run).status for run in (hour, two_hours, forever)] == [
@@ -163,9 +159,7 @@ def test_a_late_answer_does_not_turn_over_the_timeout(clock: Clock) -> None:
 @pytest.mark.parametrize(
     "before", [datetime(2027, 3, 27, 15, 0, tzinfo=UTC), datetime(2026, 10, 24, 15, 0, tzinfo=UTC)]
 )
-def test_a_day_is_24_hours_also_when_the_clocks_change(
-    clock: Clock, settings: Any, before: datetime
-) -> None:
+def test_a_day_is_24_hours_also_when_the_clocks_change(clock: Clock, settings: Any, before: datetime) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
     berlin = ZoneInfo("Europe/Berlin")
     local = before.astimezone(berlin)
@@ -186,13 +180,14 @@ def test_a_naive_datetime_is_refused_with_a_sentence() -> None:
     with pytest.raises(SerializationError) as refused:
         workflows.echo.start(naive)
     assert str(refused.value) == (
-        "arguments.value: Naive datetimes are not stored; use an aware datetime (django.utils.timezone.now())."
+        "arguments.value: Naive datetimes are not stored; "
+        "use an aware datetime (django.utils.timezone.now())."
     )
 
 
 def test_a_site_without_time_zones_is_refused_with_a_sentence(settings: Any) -> None:
     settings.USE_TZ = False
-    with pytest.raises(ImproperlyConfigured, match="USE_TZ is False: .* Set USE_TZ = True"):
+    with pytest.raises(ImproperlyConfigured, match=r"USE_TZ is False: .* Set USE_TZ = True"):
         workflows.question.start("24h")
     settings.USE_TZ = True
     assert not Run.objects.exists()

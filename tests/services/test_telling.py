@@ -38,6 +38,18 @@ def test_five_rounds_of_review_are_five_mails(rounds: Any, seen: list[Any]) -> N
     assert len(set(tokens_of(run))) == 5
 
 
+def test_nobody_is_told_again_by_a_turn_that_finds_the_question_still_open(
+    no_worker: list[str], seen: list[Any]
+) -> None:
+    run = workflows.question.start()
+    advance("default")
+    for _ in range(3):
+        Run.objects.filter(pk=run.pk).make_ready(timezone.now())
+        advance("default")
+    assert (again(run).status, run.turn) == (Run.Status.SUSPENDED, 4)
+    assert seen == ["asking", told(hook_of(run).token)] + ["asking"] * 3
+
+
 def test_a_callback_that_finished_is_not_called_by_a_later_crash(
     seen: list[Any], killed: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,9 +141,7 @@ def test_a_callback_that_never_works_fails_the_run_with_its_error(
     assert hook.status == Hook.Status.CANCELLED  # nobody waits for it
 
 
-def test_slow_mail_can_be_a_run_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, seen: list[Any]
-) -> None:
+def test_slow_mail_can_be_a_run_of_its_own(monkeypatch: pytest.MonkeyPatch, seen: list[Any]) -> None:
     monkeypatch.setattr(workflows, "tell", workflows.echo.start)
     run = workflows.question.start()
     mail = Run.objects.exclude(pk=run.pk).get()

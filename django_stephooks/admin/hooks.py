@@ -1,0 +1,162 @@
+"""Hooks in the admin: the list of questions, and the page of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ORDER_VAR, ChangeList
+from django.db.models import F, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_stephooks.models import Hook
+from django_stephooks.review import marks, story
+from django_stephooks.review.answers import kindly
+from django_stephooks.review.context import read_context
+from django_stephooks.review.forms import answer_form
+from django_stephooks.review.people import reviewer_names
+from django_stephooks.review.values import printable_text, read
+from django_stephooks.services.awaiting import awaiting
+from django_stephooks.services.digest import digest_of
+from django_stephooks.services.rules import actions_for, approval, refusal
+
+from .answering import next_question
+from .bulk import BulkAdmin
+from .filters import AwaitingFilter, DueFilter, HookNameFilter, HookWorkflowFilter, StatusFilter, due
+from .paging import count_up_to
+from .runs import hooks_of
+
+
+class HookList(ChangeList):
+    """The list loads nothing of unknown size, and is ordered by what is most urgent."""
+
+    def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
+        hooks: Any = super().get_queryset(request, *args, **kwargs)
+        if ORDER_VAR not in self.params:
+            if request.GET.get(str(StatusFilter.parameter_name)) is None:
+                # All of them wait; without the CASE of `waiting_first` an index gives this order.
+                hooks = hooks.order_by(F("expires_at").asc(nulls_last=True), "pk")
+            else:
+                # Newest first: any other order would sort all of them.
+                hooks = hooks.order_by("-pk")
+        deferred: QuerySet[Any] = hooks.defer(
+            "description", "context", "reviewers", "payload", *HookAdmin.RUN_DEFERRED
+        )
+        return deferred
+
+
+@admin.display(description=gettext_lazy("question"), ordering="title")
+def question(hook: Hook) -> str:
+    return printable_text(hook)
+
+
+@admin.display(description=gettext_lazy("run"), ordering="run")
+def run(hook: Hook) -> str:
+    return printable_text(hook.run)
+
+
+@admin.display(description=gettext_lazy("asked"), ordering="created_at")
+def asked(hook: Hook) -> str:
+    return marks.moment(hook.created_at)
+
+
+@admin.display(description=gettext_lazy("deadline"), ordering="expires_at")
+def deadline(hook: Hook) -> str:
+    if hook.status != Hook.Status.PENDING:
+        return marks.moment(hook.expires_at)
+    return marks.deadline(hook.expires_at, now=timezone.now())
+
+
+@admin.display(description=gettext_lazy("status"), ordering="status")
+def status(hook: Hook) -> SafeString:
+    return marks.hook_status(hook, now=timezone.now())
+
+
+class HookAdmin(BulkAdmin):
+    RUN_DEFERRED = ("run__arguments", "run__result", "run__error")
+
+    list_display = (question, status, deadline, run, asked)
+    list_filter = (StatusFilter, AwaitingFilter, DueFilter, HookWorkflowFilter, HookNameFilter)
+    list_select_related = ("run",)
+    search_fields = ("title", "name")
+    search_help = gettext_lazy("Words of the question, the number of its run, or what it is about")
+    run_field = "run_id"
+    page_template = "django_stephooks/admin/hook.html"
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return HookList
+
+    def list_context(self, request: HttpRequest) -> dict[str, Any]:
+        now = timezone.now()
+        url = self.url_named("changelist")
+        counts = []
+        for rows, words, query in (
+            (awaiting(request.user, Hook.objects.all(), now=now), _("awaiting your review"), "?awaiting=me"),
+            (Hook.objects.waiting(now), _("waiting"), ""),
+            (due(Hook.objects.all(), "hour", now), _("due within the hour"), "?due=hour"),
+            (due(Hook.objects.all(), "overdue", now), _("overdue"), "?due=overdue"),
+        ):
+            count, text = count_up_to(rows)
+            if count or not query:
+                counts.append((f"{url}{query}", text, words))
+        return {"counts": counts}
+
+    def page(
+        self,
+        request: HttpRequest,
+        row: Any,
+        *,
+        form: Any = None,
+        refused: str = "",
+        status: int = 200,
+        **context: Any,
+    ) -> HttpResponse:
+        hook: Hook = row
+        now = timezone.now()
+        settled = refusal(hook, hook.run, now)
+        decision = actions_for(request.user, hook, now=now)
+        if form is not None and form.errors:
+            focus_first_error(form)
+        following = next_question(request.user, hook)
+        answer_url = self.url_back(request, hook, "answer")
+        lines, is_cut = story.tell(hook.run, hooks_of(hook.run))
+        return self.render(
+            request,
+            self.page_template,
+            hook,
+            status=status,
+            **{
+                "title": printable_text(hook),
+                "hook": hook,
+                "status_mark": marks.hook_status(hook, now=now, approved=approval(hook)),
+                "description": printable_text(hook.description),
+                "run_url": self.link_to(request, hook.run),
+                "subject": self.subject_of(request, hook.run),
+                "reviewers": reviewer_names(hook),
+                "context": read_context(hook),
+                "payload": read(hook, "payload") if hook.status == Hook.Status.RECEIVED else None,
+                "story": lines,
+                "story_is_cut": is_cut,
+                "refused": refused,
+                "settled": kindly(type(settled), str(settled), hook) if settled else "",
+                "reason": "" if settled else decision.reason,
+                "form": (form or answer_form(hook, request.user)) if decision.may_answer else None,
+                "seen": digest_of(hook),
+                "typed": "" if decision.may_answer or form is None else printable_text(form.typed()),
+                "answer_url": answer_url,
+                "next_url": f"{answer_url}{'&' if '?' in answer_url else '?'}next=1" if following else "",
+                "following_url": self.url_back(request, following) if following else "",
+                **context,
+            },
+        )
+
+
+def focus_first_error(form: Any) -> None:
+    for bound in form:
+        if bound.errors:
+            bound.field.widget.attrs["autofocus"] = True
+            return

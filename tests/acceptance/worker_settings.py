@@ -1,0 +1,14 @@
+"""Settings of the processes that `test_real_workers` starts: over RQ, and quick to give up on the dead."""
+
+from tests.settings import *  # noqa: F403
+from tests.settings import INSTALLED_APPS as _APPS
+
+# With its workflows.py, which a worker finds as it finds those of any app.
+INSTALLED_APPS = [*_APPS, "tests.acceptance"]
+STEPHOOKS = {
+    "RUNTIME": "rq",
+    "LEASE": "2s",
+    "READY_GRACE": "0.3s",
+    "SWEEP_INTERVAL": "0.5s",
+    "JOB_TIMEOUT": "60s",
+}

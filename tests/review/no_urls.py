@@ -1,0 +1,3 @@
+"""A site without the page of review links."""
+
+urlpatterns: list[object] = []
