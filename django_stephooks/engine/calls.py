@@ -25,7 +25,7 @@ from django_stephooks.types import STEP_HOOK_TIMEOUT
 from . import failures, store
 from .driving import Durable, Invoke, a_moment, adrive, drive
 from .frames import Frame, SuspensionSignal, current_branch, holds_signal
-from .journal import Outcome, Retrying
+from .journal import Outcome
 
 logger = logging.getLogger("django_stephooks.engine")
 
@@ -41,8 +41,9 @@ def run_step(parent: Frame, step: Any, args: tuple[Any, ...], kwargs: dict[str, 
     turn = parent.turn
     parent.gate()
     call = parent.name_call(step.call_name)
+    error: BaseException | None = None
     outcome = turn.come_to(call, "step")
-    while outcome is None:
+    if outcome is None:
         retrying = turn.journal.retrying.get(call)
         if retrying and retrying.due_at > timezone.now():
             turn.timers.append(retrying.due_at)
@@ -50,32 +51,23 @@ def run_step(parent: Frame, step: Any, args: tuple[Any, ...], kwargs: dict[str, 
         frame = Frame(turn, call, parent=parent, retries=step.retries)
         turn.start_step(frame)
         turn.check_lease()
-        error: BaseException | None = None
         result = None
+        what = f"Step {call!r} of run {turn.run.pk}"
         try:
-            result = yield Invoke(
-                step.function,
-                frame,
-                args,
-                kwargs,
-                timeout=step.timeout,
-                what=f"Step {call!r} of run {turn.run.pk}",
-            )
+            result = yield Invoke(step.function, frame, args, kwargs, timeout=step.timeout, what=what)
         except GeneratorExit:
             raise  # its task was cancelled: nothing to record
         except BaseException as raised:  # noqa: BLE001  (sorted out below, signals first)
             error = raised
         outcome = end_attempt(frame, result, error)
-        if outcome is not None and not outcome.completed and isinstance(error, Exception):
-            # The first time, the exception itself, with its traceback.
-            raise turn.raised_by(call, error)
-    if not outcome.completed:
-        raise turn.raised_by(call, failures.rebuild(outcome.value))
-    return outcome.value
+    if outcome.completed:
+        return outcome.value
+    # The first time, the exception itself, with its traceback.
+    raise turn.raised_by(call, error if isinstance(error, Exception) else failures.rebuild(outcome.value))
 
 
-def end_attempt(frame: Frame, result: Any, error: BaseException | None) -> Outcome | None:
-    """Record what an attempt came to. None: it is to be made again at once."""
+def end_attempt(frame: Frame, result: Any, error: BaseException | None) -> Outcome:
+    """Record what an attempt came to; raises the signal if the step waits, or is to be tried again."""
     turn = frame.turn
     if turn.end is not None:
         raise SuspensionSignal
@@ -101,12 +93,12 @@ def end_attempt(frame: Frame, result: Any, error: BaseException | None) -> Outco
     return fail_attempt(frame, error)
 
 
-def fail_attempt(frame: Frame, error: BaseException) -> Outcome | None:
-    """The step's retry policy decides: again at once (None), again later (suspends), or failed."""
-    turn, journal = frame.turn, frame.turn.journal
+def fail_attempt(frame: Frame, error: BaseException) -> Outcome:
+    """The step's retry policy decides: failed, or again in a later turn (also if that is at once)."""
+    turn, retried = frame.turn, frame.turn.journal.retrying
     # A workflow makes no attempts of its own; telling people of each of its hooks does.
     call = frame.call or frame.failed_at
-    attempt = journal.retrying[call].failed_attempts + 1 if call in journal.retrying else 1
+    attempt = retried[call].failed_attempts + 1 if call in retried else 1
     delay = frame.retries.delay(attempt, error)
     recorded = failures.describe(error)
     if delay is None:
@@ -114,13 +106,12 @@ def fail_attempt(frame: Frame, error: BaseException) -> Outcome | None:
         turn.event(Event.Type.STEP_FAILED, call, {"error": recorded, "attempt": attempt})
         turn.end_step(frame, outcome)
         return outcome
-    retrying = Retrying(attempt, timezone.now() + delay)
-    journal.retry(call, retrying)
+    due_at = timezone.now() + delay
     recorded.pop("args")
     turn.event(
         Event.Type.STEP_RETRYING,
         call,
-        {"attempt": attempt, "due_at": retrying.due_at, "error": recorded},
+        {"attempt": attempt, "due_at": due_at, "error": recorded},
     )
     turn.collect_deletions(frame)
     logger.info(
@@ -128,13 +119,10 @@ def fail_attempt(frame: Frame, error: BaseException) -> Outcome | None:
         turn.run.pk,
         attempt,
         call,
-        retrying.due_at,
+        due_at,
     )
-    if delay > timedelta(0):
-        turn.timers.append(retrying.due_at)
-        raise (frame.parent or frame).suspend()
-    turn.flush()
-    return None
+    turn.timers.append(due_at)
+    raise (frame.parent or frame).suspend()
 
 
 def ask(

@@ -18,6 +18,7 @@ from django_stephooks import signals
 from django_stephooks.exceptions import RunLostError
 from django_stephooks.models import Event, Hook, Run, StepCheckpoint
 from django_stephooks.models.fields import Encoded
+from django_stephooks.models.hook import HookQuerySet
 from django_stephooks.models.transactions import transact, write_alias
 
 from .journal import Journal
@@ -37,7 +38,7 @@ class Changes:
     hooks: list[Hook] = field(default_factory=list)
     notified: list[Hook] = field(default_factory=list)
     dropped_checkpoints: list[str] = field(default_factory=list)
-    # Calls that ended: nobody waits any more for what was asked inside them.
+    # Hooks, by their calls, that nobody waits for any more: what asked them has ended.
     ended: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -117,19 +118,18 @@ def record(run: Run, changes: Changes, *, now: datetime, lease_until: datetime) 
 def suspend(
     run: Run, changes: Changes, *, waits_for: list[Hook], due_at: datetime | None, now: datetime
 ) -> bool:
-    """End the turn waiting. False if one of the hooks was answered meanwhile: then the run is ready again."""
+    """End the turn waiting. False if it need not wait: a hook was answered meanwhile, or the timer is due."""
     runs = Run.objects.using(write_alias()).filter(pk=run.pk)
     # The fence and the row's lock first, so that an answer comes either before the look below, or
     # after it finds the run suspended and makes it ready.
-    settled = False
+    ready = due_at is not None and due_at <= now
     asked = [hook.pk for hook in waits_for if not hook._state.adding]
     if asked:
         if not runs.held(run.turn).select_for_update().values_list("pk", flat=True).first():
             raise RunLostError
-        settled = (
-            Hook.objects.using(runs.db).filter(pk__in=asked).exclude(status=Hook.Status.PENDING).exists()
-        )
-    if settled:
+        answered = Hook.objects.using(runs.db).filter(pk__in=asked).exclude(status=Hook.Status.PENDING)
+        ready = ready or answered.exists()
+    if ready:
         _fenced(runs.hand_back(run.turn, now=now))
     else:
         _fenced(runs.suspend(run.turn, due_at=due_at))
@@ -145,9 +145,9 @@ def suspend(
     try:
         _write(run, changes, now)
     finally:
-        if not settled:
+        if not ready:
             changes.events.pop()  # the transaction may be tried again
-    return not settled
+    return not ready
 
 
 @transact
@@ -185,6 +185,7 @@ def fail(
     runs = Run.objects.using(write_alias()).filter(pk=run.pk)
     _fenced(runs.held(run.turn).fail(error=error, now=now))
     summary = {"type": error["type"], "message": error["message"], "calls": list(calls)}
+    _end_hooks(Hook.objects.using(runs.db).filter(run=run), now)
     _write(run, changes, now, Event(run=run, type=Event.Type.RUN_FAILED, data=summary, created_at=now))
 
 
@@ -216,10 +217,13 @@ def _write(run: Run, changes: Changes, now: datetime, *last: Event) -> None:
         Hook.objects.using(alias).filter(pk__in=pks).update(notified_at=now)
     if changes.dropped_checkpoints:
         StepCheckpoint.objects.using(alias).filter(run=run, call__in=changes.dropped_checkpoints).delete()
-    for call in changes.ended:
-        below = Hook.objects.using(alias).filter(run=run).below(call)
-        for hook in below.cancel(now=now, reason="no longer waited for"):
-            signals.send_after_commit(signals.hook_cancelled, Hook, using=alias, hook=hook)
+    if changes.ended:
+        _end_hooks(Hook.objects.using(alias).filter(run=run, call__in=changes.ended), now)
+
+
+def _end_hooks(hooks: HookQuerySet, now: datetime) -> None:
+    for hook in hooks.cancel(now=now, reason="no longer waited for"):
+        signals.send_after_commit(signals.hook_cancelled, Hook, using=hooks.db, hook=hook)
 
 
 def _conflict_target(fields: list[str]) -> list[str] | None:

@@ -61,8 +61,7 @@ def _run_turn(run: Run) -> None:
         definition = get(run.workflow)
         journal = store.load(run) if run.turn > 1 else Journal()
     except (UnknownWorkflowError, SerializationError) as error:
-        changes = store.Changes(ended=[""])  # nobody waits any more for what it asked
-        store.fail(run, changes, error=failures.describe(error), now=timezone.now())
+        store.fail(run, store.Changes(), error=failures.describe(error), now=timezone.now())
         signals.send_after_commit(signals.run_finished, Run, using=write_alias(), run=run)
         return
     turn = Turn(run, definition, journal)
@@ -163,11 +162,9 @@ class Turn:
 
     def _suspend(self, root: Frame, now: datetime) -> None:
         # Code that waits for its next attempt, or was cancelled by a sibling, may come to the rest later.
-        cut_short = self.interrupted or any(due > now for due in self.timers)
+        cut_short = self.interrupted or bool(self.timers)
         if self.asked and not cut_short and (unread := self.journal.first_unread(pending=False)):
             return self._fail(self._does_not_fit(unread, f"asked {self.asked[0]!r} instead"))
-        if not (self.waits_for or self.timers):
-            return store.hand_back(self.run, now=now)  # an attempt to be made again without delay
         new = list(self.changes.hooks)
         store.suspend(
             self.run,
@@ -180,7 +177,6 @@ class Turn:
             signals.send_after_commit(signals.hook_created, Hook, using=write_alias(), hook=hook)
 
     def _fail(self, error: BaseException) -> None:
-        self._end_hooks_below(None)
         logger.warning("Run %s (%s) failed: %s", self.run.pk, self.run.workflow, type(error).__name__)
         store.fail(
             self.run,
@@ -262,12 +258,11 @@ class Turn:
             self.changes.dropped_checkpoints.append(frame.call)
         self.flush()
 
-    def _end_hooks_below(self, frame: Frame | None) -> None:
-        call = frame.call if frame else ""
-        below = f"{call}/" if call else ""
-        hooks = self.journal.hooks.items()
-        if any(hook.status == Hook.Status.PENDING and name.startswith(below) for name, hook in hooks):
-            self.changes.ended.append(call)
+    def _end_hooks_below(self, frame: Frame) -> None:
+        below = f"{frame.call}/" if frame.call else ""
+        for call, hook in self.journal.hooks.items():
+            if hook.status == Hook.Status.PENDING and call.startswith(below):
+                self.changes.ended.append(call)
 
     def open_hook(self, hook: Hook) -> None:
         self.journal.hooks[hook.call] = hook

@@ -45,10 +45,6 @@ class HookQuerySet(models.QuerySet["Hook"]):
             "-pk",
         )
 
-    def below(self, call: str) -> HookQuerySet:
-        """Those asked within one call; all of them for the run's own ("")."""
-        return self.filter(call__startswith=f"{call}/") if call else self
-
     def receive(self, payload: Any, *, by: Any, label: str, channel: str, now: datetime) -> int:
         return self.pending().update(
             status=Hook.Status.RECEIVED,

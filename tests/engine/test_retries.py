@@ -101,11 +101,31 @@ def test_attempts_are_made_by_the_policy_and_then_the_step_has_failed(definition
     assert [data["attempt"] for data in data_of(run, Event.Type.STEP_FAILED)] == [len(expected) + 1]
 
 
-def test_without_a_delay_all_attempts_are_made_in_one_turn():
+def test_without_a_delay_attempts_need_no_sweep_and_each_has_a_turn_of_its_own():
     run = again(at_once.start())
     assert run.status == Run.Status.FAILED
     assert did == ["at_once"] * 4
-    assert run.turn == 1
+    assert run.turn == 4
+
+
+@step
+def list_of_one() -> list[str]:
+    return ["recorded"]
+
+
+@step(max_retries=2, retry_delay=0)
+def changes_what_it_got() -> list[str]:
+    got = list_of_one()
+    got.append("changed")
+    did.append("changes_what_it_got")
+    if len(did) < 3:
+        raise ValueError("once more")
+    return got
+
+
+def test_what_an_attempt_did_to_a_recorded_result_is_gone_in_the_next_attempt():
+    run = again(changes_what_it_got.start())
+    assert run.result == ["recorded", "changed"]
 
 
 @step(max_retries=5, retry_delay="1h")

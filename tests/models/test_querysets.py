@@ -129,16 +129,6 @@ def test_a_cancelled_hook_can_be_reopened() -> None:
     assert (hook.status, hook.settled_at) == (Hook.Status.PENDING, None)
 
 
-def test_below_a_call_are_the_questions_inside_it() -> None:
-    run = RunFactory(suspended=True)
-    calls = ["a:1/q:1", "a:1/b:1/q:1", "a:10/q:1", "q:1", "a_1/q:1"]
-    for call in calls:
-        HookFactory(run=run, call=call)
-    assert {hook.call for hook in Hook.objects.below("a:1")} == {"a:1/q:1", "a:1/b:1/q:1"}
-    assert {hook.call for hook in Hook.objects.below("a_1")} == {"a_1/q:1"}
-    assert {hook.call for hook in Hook.objects.below("")} == set(calls)
-
-
 def test_revoking_makes_another_token() -> None:
     hook = HookFactory()
     old = hook.token
