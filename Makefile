@@ -14,7 +14,7 @@ WORKERS := $(if $(ARGS),0,2)
 COVERAGE :=
 # `make ci` notes here how each stage ended.
 CI_SUMMARY := .ci-summary
-CI_STAGES := lint types test-postgres test-mariadb test-django61 coverage-report demo-check clean-clone
+CI_STAGES := lint types test-postgres test-mariadb test-django61 coverage-report e2e demo-check clean-clone
 
 # $(call python-at-least,MINOR,CANDIDATES): a shell expression that prints the first that is.
 python-at-least = { for python in $(2); do \
@@ -102,11 +102,14 @@ coverage-report: $(VENV)/.test-installed ## sum up the cells run with COVERAGE=1
 	@$(PY) -m coverage report
 
 .PHONY: e2e screenshots bench chaos docs
-e2e: ## the desk in a real browser
-	@$(NOT_BUILT)
+# A run of its own: Playwright keeps an event loop in the main thread, which upsets other tests.
+browser-tests = STEPHOOKS_TEST_DB=sqlite $(PY) -m pytest -p playwright --ds=tests.e2e.settings --output=.e2e
 
-screenshots: ## pictures of the desk for the documentation
-	@$(NOT_BUILT)
+e2e: $(VENV)/.e2e-installed ## the desk in a real browser; Chromium must be there (ARGS="…" selects)
+	$(browser-tests) --screenshot=only-on-failure -n $(WORKERS) $(or $(ARGS),tests/e2e)
+
+screenshots: $(VENV)/.e2e-installed ## pictures of the desk for the documentation, into docs/images
+	$(browser-tests) tests/e2e/screenshots.py
 
 bench: ## measure, and write benchmarks/results.json
 	@$(NOT_BUILT)
@@ -163,5 +166,5 @@ clean-clone: ## the committed state, from nothing: tests and demo with the Redis
 
 clean: ## remove all that is made: environments, caches, the demo's data
 	rm -rf .venv .venv-dj61 .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	rm -rf .coverage .coverage.* htmlcov build dist site .ci-summary
+	rm -rf .coverage .coverage.* htmlcov build dist site .ci-summary .e2e
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -258,6 +258,19 @@ def test_error_of_no_field_stands_above_them() -> None:
     assert form.non_field_errors() == ["The second comes first."]
 
 
+class Pair(enum.Enum):
+    FIRST = (1, 2)
+
+
+class Pairs(pydantic.BaseModel):
+    pair: Pair | None = None
+
+
+def test_choice_of_what_is_no_single_value_is_asked_for_as_json() -> None:
+    assert type(form_of(Pairs)["pair"].field).__name__ == "JsonField"
+    assert payload_of(Pairs, "pair=") == {"pair": None}
+
+
 class Odd(pydantic.BaseModel):
     approved: Literal["yes", "no"]
     reviewer: int = 7

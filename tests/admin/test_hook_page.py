@@ -113,6 +113,21 @@ def test_answers_of_any_shape_are_shown(browser: Client, answer: Any, words: str
     assert words in text_of(browser.get(address(HookFactory(received=True, answer=answer))))
 
 
+@pytest.mark.parametrize(
+    ("passed", "words"),
+    [
+        ("20s", "Already approved by lou 20 s ago."),
+        ("5m", "Already approved by lou 5 min ago."),
+        ("59m", "Already approved by lou 59 min ago."),
+        ("2h", "Already approved by lou at 20"),
+    ],
+)
+def test_how_long_ago_somebody_was_faster(browser: Client, clock: Any, passed: str, words: str) -> None:
+    hook = HookFactory(received=True, by="lou")
+    clock.advance(passed)
+    assert words in text_of(browser.get(address(hook)))
+
+
 def test_answer_of_a_deleted_reviewer_keeps_their_name(browser: Client) -> None:
     lou = UserFactory(username="lou", reviewer=True)
     hook = HookFactory(received=True, by=lou)

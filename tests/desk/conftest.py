@@ -10,11 +10,16 @@ from django.core.cache import cache
 
 from tests.factories import UserFactory
 
+from .doors import DOORS, Door
+
 
 @pytest.fixture(autouse=True)
-def site(settings: Any) -> Iterator[None]:
+def site(request: pytest.FixtureRequest, settings: Any) -> Iterator[None]:
+    """With what the door that a test goes through needs."""
+    callspec = getattr(request.node, "callspec", None)
+    door = DOORS.get(callspec.params.get("door", ""), Door) if callspec else Door
     settings.ROOT_URLCONF = "tests.desk.urls"
-    settings.STEPHOOKS = {**settings.STEPHOOKS, "BASE_URL": "https://testserver"}
+    settings.STEPHOOKS = {**settings.STEPHOOKS, "BASE_URL": "https://testserver", **door.needs}
     cache.clear()  # what is counted against the rate limits outlives a test
     yield
     cache.clear()

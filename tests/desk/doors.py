@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
@@ -57,6 +57,8 @@ class Door:
     speaks_kindly = False
     has_status = True
     has_error = False
+    # Settings of ours that it takes.
+    needs: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, user: Any, hook: Hook) -> None:
         self.user, self.hook = user, hook
@@ -210,17 +212,22 @@ class _Link(Door):
     speaks_kindly = True
     user_id = ""
 
+    address = "dana@example.com"
+
     @property
     def who(self) -> str:
-        return "dana@example.com"
+        return self.address
 
     @property
     def refused_as(self) -> str:
-        return f"link sent to {self.who}"
+        return f"link sent to {self.address}"
 
     def open(self) -> None:
         self.visitor = Visitor(Client(enforce_csrf_checks=True))
-        self.path = path_of(self.hook, self.who, user_id=self.user_id)
+        self.load()
+
+    def load(self) -> None:
+        self.path = path_of(self.hook, self.address, user_id=self.user_id)
         self.page = self.visitor.open(self.path)
 
     def status_of(self, error: type[StepHooksError]) -> int:
@@ -232,13 +239,29 @@ class _Link(Door):
         return Reply(status=response.status_code, said=text_behind_a_link(response))
 
     def look(self) -> str:
-        return text_behind_a_link(self.visitor.open(self.path))
+        response = self.visitor.open(self.path)
+        return response.get("Location") or text_behind_a_link(response)
 
 
 class LinkToUser(_Link):
     @property
     def user_id(self) -> str:  # type: ignore[override]
         return str(self.user.pk)
+
+
+class LinkWithLogin(LinkToUser):
+    """Both are asked: the one whose link it is, and the one who is logged in."""
+
+    needs: ClassVar[dict[str, Any]] = {"LINK_REQUIRES_LOGIN": True}
+
+    @property
+    def who(self) -> str:
+        return str(self.user.get_username())
+
+    def open(self) -> None:
+        self.visitor = Visitor(Client(enforce_csrf_checks=True))
+        self.visitor.client.force_login(self.user)
+        self.load()
 
 
 class LinkToAddress(_Link):
@@ -295,6 +318,7 @@ DOORS: dict[str, type[Door]] = {
     "API resume": ApiResume,
     "API token": ApiToken,
     "link to a user": LinkToUser,
+    "link with a login": LinkWithLogin,
     "link to an address": LinkToAddress,
     "command": Command,
     "command with a payload": CommandWithPayload,

@@ -184,6 +184,9 @@ INSTEAD: dict[tuple[str, str], Instead | None] = {
     ("inactive user", "bulk with select_across"): ASKED_TO_LOG_IN,
     ("inactive user", "API approve"): UNKNOWN,
     ("inactive user", "API resume"): UNKNOWN,
+    ("inactive user", "link with a login"): Instead(
+        status=403, says="you are not logged in any more", looking="/accounts/login/?next=/review/"
+    ),
     ("no permission", "bulk"): NO_BULK,
     ("no permission", "bulk with select_across"): NO_BULK,
     # None: the answer is taken. A link to an address is itself the permission to answer…

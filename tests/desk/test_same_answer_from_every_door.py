@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
 # These take a verdict and a comment, and can not ask for more.
 NARROW = {"bulk", "bulk with select_across", "API approve", "command"}
 # Here a person writes a comment; the others are given the payload as a whole.
-WRITTEN = NARROW | {"admin page", "link to a user", "link to an address"}
+WRITTEN = NARROW | {"admin page", "link to a user", "link with a login", "link to an address"}
 
 
 Commit = Callable[[], contextlib.AbstractContextManager[Any]]

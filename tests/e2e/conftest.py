@@ -36,7 +36,9 @@ PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="session")
-def browser_type_launch_args(browser_type_launch_args: dict[str, Any], playwright: Playwright) -> dict[str, Any]:
+def browser_type_launch_args(
+    browser_type_launch_args: dict[str, Any], playwright: Playwright
+) -> dict[str, Any]:
     path = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if path is None and not os.path.exists(playwright.chromium.executable_path):
         pytest.exit("There is no Chromium (Debian: apt-get install chromium).", returncode=3)
@@ -56,8 +58,7 @@ def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def site(settings: Any, live_server: Any) -> Iterator[str]:
-    """Settings of a site with links; gives its address."""
-    settings.ROOT_URLCONF = "tests.e2e.urls"
+    """Gives the site's address, which links lead to."""
     settings.STEPHOOKS = {**settings.STEPHOOKS, "BASE_URL": live_server.url}
     # What takes longer than this is broken; the default is half a minute.
     expect.set_options(timeout=10_000)

@@ -34,7 +34,11 @@ def page(function: Callable[[Open, Any], Page]) -> Callable[[Open, Any], Page]:
 
 
 def rejected(hook: Hook, by: Any = None) -> Hook:
-    answer = {"approved": False, "comment": "The numbers don't add up.\nAsk the treasurer.", "reviewer": "kim"}
+    answer = {
+        "approved": False,
+        "comment": "The numbers don't add up.\nAsk the treasurer.",
+        "reviewer": "kim",
+    }
     resume_hook(hook.token, answer, by=by or UserFactory(username="kim", reviewer=True), channel="admin")
     return hook
 

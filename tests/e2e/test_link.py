@@ -56,7 +56,9 @@ def open_without_a_browser(address: str, method: str, agent: str) -> int:
         return int(response.status)
 
 
-def test_editor_on_a_phone_gets_the_mail_opens_the_link_and_approves(phone: Page, mailoutbox: list[Any]) -> None:
+def test_editor_on_a_phone_gets_the_mail_opens_the_link_and_approves(
+    phone: Page, mailoutbox: list[Any]
+) -> None:
     hook = newsroom.ask(recipients=[DANA])
     (mail,) = mailoutbox
     assert mail.to == [DANA]
