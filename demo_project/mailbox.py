@@ -16,10 +16,10 @@ from django.utils import timezone
 
 
 class EmailBackend(BaseEmailBackend):
-    """Write each message to ``EMAIL_FILE_PATH`` as ``<time>-….eml``."""
+    """Write each message to ``MAIL_DIR`` as ``<time>-….eml``."""
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
-        folder = Path(settings.EMAIL_FILE_PATH)
+        folder = Path(settings.MAIL_DIR)
         folder.mkdir(parents=True, exist_ok=True)
         for message in email_messages:
             # Django would make one with this machine's name, and may ask the network for that.
@@ -27,7 +27,8 @@ class EmailBackend(BaseEmailBackend):
             prefix = f"{timezone.now():%Y%m%d-%H%M%S}-"
             handle, path = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=folder)
             with os.fdopen(handle, "wb") as file:
-                file.write(message.message().as_bytes(linesep="\r\n"))
+                # Mail's line ends, whichever ones this version of Django writes.
+                file.write(b"\r\n".join(message.message().as_bytes().splitlines()) + b"\r\n")
             # Renamed when complete, so that whoever watches the folder never reads half a mail.
             Path(path).rename(Path(path).with_suffix(".eml"))
         return len(email_messages)

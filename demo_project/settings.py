@@ -7,6 +7,8 @@ The launcher (``python -m demo_project``) sets the environment read here. Withou
 import os
 from pathlib import Path
 
+import django
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 # Everything that the demo writes is in one directory: the database, the mail, the logs.
@@ -87,8 +89,11 @@ LOGOUT_REDIRECT_URL = "newsroom:front"
 # Browsers do not tell ports apart in cookies: two demos side by side would log each other out.
 SESSION_COOKIE_NAME = f"newsroom-{DEMO_PORT}"
 
-EMAIL_BACKEND = "demo_project.mailbox.EmailBackend"
-EMAIL_FILE_PATH = DEMO_DIR / "mail"
+MAIL_DIR = DEMO_DIR / "mail"
+if django.VERSION >= (6, 1):
+    MAILERS = {"default": {"BACKEND": "demo_project.mailbox.EmailBackend"}}
+else:
+    EMAIL_BACKEND = "demo_project.mailbox.EmailBackend"
 DEFAULT_FROM_EMAIL = "newsroom@example.com"
 
 RQ_QUEUES = {

@@ -18,11 +18,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from django.core.mail import EmailMessage, get_connection
+from django.core.mail import EmailMessage
 from pytest_django import Settings
 
 from demo_project.browser import Browser, Page, PageError
 from demo_project.children import ROOT, Child, ChildFailed
+from demo_project.mailbox import EmailBackend
 from demo_project.newsroom import editing, manuscripts
 from demo_project.places import demo_folder, free_port
 from demo_project.process_tree import children_of
@@ -69,9 +70,8 @@ def test_first_word_of_a_sentence_is_no_name() -> None:
 
 
 def test_each_mail_is_a_file_of_its_own(settings: Settings, tmp_path: Path) -> None:
-    settings.EMAIL_FILE_PATH = tmp_path / "mail"
-    connection = get_connection("demo_project.mailbox.EmailBackend")
-    sent = connection.send_messages(
+    settings.MAIL_DIR = tmp_path / "mail"
+    sent = EmailBackend(alias="default").send_messages(
         [EmailMessage(f"Nº {number}", "Fog.", "a@example.com", ["b@example.com"]) for number in "12"]
     )
     messages = [
