@@ -109,7 +109,7 @@ e2e: $(VENV)/.e2e-installed ## the desk in a real browser; Chromium must be ther
 	$(browser-tests) --screenshot=only-on-failure -n $(WORKERS) $(or $(ARGS),tests/e2e)
 
 screenshots: $(VENV)/.e2e-installed ## pictures of the desk for the documentation, into docs/images
-	$(browser-tests) tests/e2e/screenshots.py
+	$(browser-tests) -p no:randomly tests/e2e/screenshots.py
 
 bench: ## measure, and write benchmarks/results.json
 	@$(NOT_BUILT)

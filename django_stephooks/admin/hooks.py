@@ -18,15 +18,18 @@ from django_stephooks.review import marks, story
 from django_stephooks.review.answers import kindly
 from django_stephooks.review.context import read_context
 from django_stephooks.review.forms import answer_form
+from django_stephooks.review.mailed import mailed
 from django_stephooks.review.people import reviewer_names
 from django_stephooks.review.values import printable_text, read
 from django_stephooks.services.awaiting import awaiting
 from django_stephooks.services.digest import digest_of
-from django_stephooks.services.rules import actions_for, approval, refusal
+from django_stephooks.services.rules import REVIEW, actions_for, approval, has_permission, refusal
 
+from .acting import ActingAdmin
 from .answering import next_question
 from .bulk import BulkAdmin
 from .filters import AwaitingFilter, DueFilter, HookNameFilter, HookWorkflowFilter, StatusFilter, due
+from .links import SendNewLinks
 from .paging import count_up_to
 from .runs import hooks_of
 
@@ -76,7 +79,7 @@ def status(hook: Hook) -> SafeString:
     return marks.hook_status(hook, now=timezone.now())
 
 
-class HookAdmin(BulkAdmin):
+class HookAdmin(ActingAdmin, BulkAdmin):
     RUN_DEFERRED = ("run__arguments", "run__result", "run__error")
 
     list_display = (question, status, deadline, run, asked)
@@ -86,6 +89,7 @@ class HookAdmin(BulkAdmin):
     search_help = gettext_lazy("Words of the question, the number of its run, or what it is about")
     run_field = "run_id"
     page_template = "django_stephooks/admin/hook.html"
+    row_actions = (SendNewLinks(),)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return HookList
@@ -137,6 +141,7 @@ class HookAdmin(BulkAdmin):
                 "run_url": self.link_to(request, hook.run),
                 "subject": self.subject_of(request, hook.run),
                 "reviewers": reviewer_names(hook),
+                "mailed": mailed(hook) if has_permission(request.user, REVIEW, hook) else [],
                 "context": read_context(hook),
                 "payload": read(hook, "payload") if hook.status == Hook.Status.RECEIVED else None,
                 "story": lines,
@@ -147,6 +152,7 @@ class HookAdmin(BulkAdmin):
                 "form": (form or answer_form(hook, request.user)) if decision.may_answer else None,
                 "seen": digest_of(hook),
                 "typed": "" if decision.may_answer or form is None else printable_text(form.typed()),
+                "actions": self.action_urls(request, hook),
                 "answer_url": answer_url,
                 "next_url": f"{answer_url}{'&' if '?' in answer_url else '?'}next=1" if following else "",
                 "following_url": self.url_back(request, following) if following else "",

@@ -5,27 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
+from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import path
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_stephooks.exceptions import RunStateError, SerializationError
+from django_stephooks.exceptions import SerializationError
 from django_stephooks.models import Hook, Run
 from django_stephooks.review import marks, story
 from django_stephooks.review.values import printable_text, read
-from django_stephooks.services.rules import approval, has_permission, run_actions_for
+from django_stephooks.services.rules import CANCEL, RETRY, approval, run_actions_for
 from django_stephooks.services.runs import cancel_run, retry_run
 
+from .acting import ActingAdmin, RowAction
 from .filters import OwnRunsFilter, RunWorkflowFilter
-from .readonly import ReadOnlyAdmin, subject_label
+from .readonly import subject_label
 
 MAX_HOOKS = 200
 
@@ -36,6 +34,41 @@ class ReasonForm(forms.Form):
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 4}),
     )
+
+
+class _RunAction(RowAction):
+    template = "django_stephooks/admin/run_action.html"
+    form_class = ReasonForm
+
+    def refusal(self, user: Any, row: Run) -> str:
+        if self.name in run_actions_for(user, row):
+            return ""
+        said = _("%(run)s is %(status)s.") % {"run": row, "status": row.get_status_display()}
+        return printable_text(said)
+
+
+class Cancel(_RunAction):
+    name = "cancel"
+    permission = CANCEL
+
+    def title(self, row: Run) -> str:
+        return _("Cancel %(run)s?") % {"run": printable_text(row)}
+
+    def act(self, user: Any, row: Run, data: dict[str, Any]) -> str:
+        cancel_run(row, by=user, reason=data["reason"])
+        return _("Cancelled: %(reason)s") % data
+
+
+class Retry(_RunAction):
+    name = "retry"
+    permission = RETRY
+
+    def title(self, row: Run) -> str:
+        return _("Retry %(run)s?") % {"run": printable_text(row)}
+
+    def act(self, user: Any, row: Run, data: dict[str, Any]) -> str:
+        retry_run(row, by=user, reason=data["reason"])
+        return _("Retried: %(reason)s") % data
 
 
 class RunList(ChangeList):
@@ -76,7 +109,7 @@ def hooks_of(run: Run) -> dict[str, Hook]:
     return {hook.call: hook for hook in found[:MAX_HOOKS]}
 
 
-class RunAdmin(ReadOnlyAdmin):
+class RunAdmin(ActingAdmin):
     list_display = (name, status, subject, "started_by", created, finished)
     list_filter = ("status", RunWorkflowFilter, OwnRunsFilter)
     list_select_related = ("started_by", "subject_type")
@@ -85,82 +118,10 @@ class RunAdmin(ReadOnlyAdmin):
     ordering = ("-pk",)
     run_field = "pk"
     page_template = "django_stephooks/admin/run.html"
-    action_template = "django_stephooks/admin/run_action.html"
+    row_actions = (Cancel(), Retry())
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return RunList
-
-    def get_urls(self) -> list[Any]:
-        # Before Django's own, the last of which takes any path.
-        ours = [
-            path(
-                f"<path:object_id>/{action}/",
-                self.admin_site.admin_view(self.action_view),
-                {"action": action},
-                name=f"{self.opts.app_label}_{self.opts.model_name}_{action}",
-            )
-            for action in ("cancel", "retry")
-        ]
-        return [*ours, *super().get_urls()]
-
-    def action_view(self, request: HttpRequest, object_id: str, action: str) -> HttpResponse:
-        """GET asks for the reason, POST does it."""
-        run = self.get_object(request, unquote(object_id))
-        if not self.has_view_permission(request, run):
-            raise PermissionDenied
-        if run is None:
-            raise Http404
-        if not has_permission(request.user, f"{self.opts.app_label}.{action}_run", run):
-            raise PermissionDenied
-        if request.method == "POST":
-            return self._act(request, run, action)
-        if action not in run_actions_for(request.user, run):
-            said = _("%(run)s is %(status)s.") % {"run": run, "status": run.get_status_display()}
-            self.message_user(request, said, messages.WARNING)
-            return HttpResponseRedirect(self.url_back(request, run))
-        return self._ask(request, run, action, ReasonForm())
-
-    def _act(self, request: HttpRequest, run: Run, action: str) -> HttpResponse:
-        form = ReasonForm(request.POST)
-        if not form.is_valid():
-            return self._ask(request, run, action, form, status=400)
-        reason = form.cleaned_data["reason"]
-        act, said = {
-            "cancel": (cancel_run, _("Cancelled: %(reason)s")),
-            "retry": (retry_run, _("Retried: %(reason)s")),
-        }[action]
-        try:
-            act(run, by=request.user, reason=reason)
-        except RunStateError as error:
-            return self._ask(request, run, action, form, refused=str(error), status=error.status_code)
-        self.log_change(request, run, said % {"reason": reason})
-        self.message_user(request, f"{said % {'reason': reason}} ({printable_text(run)})")
-        return HttpResponseRedirect(self.url_back(request, run))
-
-    def _ask(
-        self,
-        request: HttpRequest,
-        run: Run,
-        action: str,
-        form: ReasonForm,
-        *,
-        refused: str = "",
-        status: int = 200,
-    ) -> HttpResponse:
-        title = {"cancel": _("Cancel %(run)s?"), "retry": _("Retry %(run)s?")}[action]
-        return self.render(
-            request,
-            self.action_template,
-            run,
-            status=status,
-            title=title % {"run": printable_text(run)},
-            run=run,
-            action=action,
-            form=form,
-            refused=refused,
-            run_url=self.url_back(request, run),
-            action_url=self.url_back(request, run, action),
-        )
 
     def page(self, request: HttpRequest, row: Any, **context: Any) -> HttpResponse:
         run: Run = row
@@ -180,10 +141,7 @@ class RunAdmin(ReadOnlyAdmin):
                 "hooks": [self._hook(request, hook) for hook in hooks.values()],
                 "story": lines,
                 "story_is_cut": is_cut,
-                "actions": {
-                    action: self.url_back(request, run, action)
-                    for action in sorted(run_actions_for(request.user, run))
-                },
+                "actions": self.action_urls(request, run),
                 **context,
             },
         )

@@ -45,19 +45,20 @@ def hook_status(hook: Hook, *, now: datetime, approved: bool | None = None) -> S
     if hook.status == Hook.Status.RECEIVED:
         words = {True: _("approved"), False: _("rejected"), None: _("answered")}
         kinds = {True: "approved", False: "rejected", None: "answered"}
-        return _status(kinds[approved], words[approved])
+        return status(kinds[approved], words[approved])
     if hook.is_past_deadline(now):
-        return _status("expired", _("expired"))
+        return status("expired", _("expired"))
     if hook.is_overdue(now):
-        return _status("overdue", _("overdue"))
+        return status("overdue", _("overdue"))
     if hook.status == Hook.Status.PENDING:
-        return _status("waiting", _("waiting"))
-    return _status(hook.status, hook.get_status_display())
+        return status("waiting", _("waiting"))
+    return status(hook.status, hook.get_status_display())
 
 
 def run_status(run: Run) -> SafeString:
-    return _status(run.status, run.get_status_display())
+    return status(run.status, run.get_status_display())
 
 
-def _status(kind: str, word: str) -> SafeString:
+def status(kind: str, word: str) -> SafeString:
+    """A dot, of the color of this kind, and a word."""
     return format_html('<span class="stephooks-status stephooks-status--{}">{}</span>', kind, capfirst(word))

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from django_stephooks.exceptions import SerializationError
 from django_stephooks.models import Event, Hook, Run
@@ -102,6 +103,9 @@ def _note(data: dict[str, Any], error: dict[str, Any]) -> str:
         return describe(error or data)
     if channel := data.get("channel"):
         return _("through: %(channel)s") % {"channel": channel}
+    again = data.get("sent_again")
+    if isinstance(again, int) and again:
+        return ngettext("%(count)d new link sent", "%(count)d new links sent", again) % {"count": again}
     return str(data.get("warning") or data.get("note") or "")
 
 

@@ -14,6 +14,8 @@ from playwright.sync_api import Page
 SIZES = {"1280 px": {"width": 1280, "height": 900}, "390 px": {"width": 390, "height": 844}}
 TOUCH = 44
 
+AXE = Axe().axe_script
+
 # What can be moved sideways: the page itself, or a part of it that hides more to its right.
 SIDEWAYS = """() => [...document.querySelectorAll('html, body, body *')].filter(e => {
     const style = getComputedStyle(e), isPage = e === document.documentElement;
@@ -49,7 +51,9 @@ def faults(page: Page, name: str) -> list[str]:
 
 def violations(page: Page) -> list[str]:
     """What axe finds."""
-    response = Axe().run(page).response
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
+    response = page.evaluate("axe.run({resultTypes: ['violations']})")
     return [
         f"{violation['id']}: {node['html'][:200]} {_summary(node)}"
         for violation in response["violations"]

@@ -28,8 +28,8 @@ AFTER = {
     **BEFORE,
     "text": (
         "The harbour tunnel will open three years later than promised. The city council was told on Monday "
-        "that the ground under the old quay is softer than the survey had said. It will cost 48 million more, "
-        "according to the treasurer."
+        "that the ground under the old quay is softer than the survey had said. It will cost 48 million "
+        "more, according to the treasurer."
     ),
 }
 FACTS = {"numbers": ["three years", "48 million"], "names": ["city council", "treasurer"]}

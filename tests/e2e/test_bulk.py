@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -45,17 +46,20 @@ def approve_the_selected(page: Page, hooks: dict[str, Hook]) -> None:
     rejected(hooks["snow"], by=UserFactory(username="robin", reviewer=True))
     select_all(page, "Approve selected…")
     expect(page.get_by_role("heading", level=1)).to_have_text("Approve 2 questions?")
-    expect(group(page, "Will be approved")).to_have_count(2)
-    expect(group(page, "Will be approved")).to_contain_text(["Publish 'Fog'?", "Publish 'Rain'?"])
-    expect(group(page, "Already answered")).to_contain_text(["Publish 'Snow'?"])
-    expect(group(page, "Already answered")).to_contain_text(["rejected by robin"])
-    expect(group(page, "Not yours to review")).to_contain_text(["Publish 'Kim'?", "Publish 'Dana'?"])
+    for heading, titles in {
+        "Will be approved": ("Fog", "Rain"),
+        "Already answered": ("Snow",),
+        "Not yours to review": ("Kim", "Dana"),
+    }.items():
+        expect(group(page, heading)).to_have_count(len(titles))
+        for title in titles:
+            expect(group(page, heading).filter(has_text=f"Publish '{title}'?")).to_be_visible()
+    expect(group(page, "Already answered")).to_contain_text("rejected by robin")
     assert statuses(hooks)["fog"] == Hook.Status.PENDING
     page.get_by_label("Comment").fill("All well checked.")
     page.get_by_role("button", name="Approve 2").click()
-    expect(page.get_by_text("2 approved")).to_have_text(
-        "2 approved, 1 already answered, 2 not yours to review."
-    )
+    result = "2 approved, 1 already answered, 2 not yours to review."
+    expect(page.get_by_text("2 approved")).to_have_text(result)
     assert statuses(hooks) == {
         "fog": Hook.Status.RECEIVED,
         "rain": Hook.Status.RECEIVED,
@@ -96,7 +100,7 @@ def test_list_goes_by_urgency_and_its_counts_lead_on(open_as: Open, dana: Any) -
     questions(dana)
     HookFactory(title="Send the correction?", overdue=True)
     page = open_as(dana, HOOKS)
-    rows = page.get_by_role("table").get_by_role("row")
+    rows = page.locator("#result_list").get_by_role("row")
     expect(rows.nth(1)).to_contain_text("Send the correction?")
     expect(rows).to_have_count(7)
     page.get_by_role("link", name="1 overdue").click()
@@ -104,5 +108,5 @@ def test_list_goes_by_urgency_and_its_counts_lead_on(open_as: Open, dana: Any) -
     # The list is left as it was found.
     rows.nth(1).get_by_role("link").click()
     page.get_by_role("button", name="Approve", exact=True).click()
-    page.get_by_role("link", name="Hooks").last.click()
-    expect(page).to_have_url(lambda url: "due=overdue" in url)
+    page.locator(".breadcrumbs").get_by_role("link", name="Hooks", exact=True).click()
+    expect(page).to_have_url(re.compile("due=overdue"))

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 
 from django_stephooks.models import Event, Hook, Run
 from django_stephooks.services.hooks import resume_hook
+from tests.admin.pages import address
 from tests.review.visiting import path_of
 
 from . import newsroom
@@ -183,4 +184,30 @@ def test_going_back_after_the_answer_shows_what_became_of_it(phone: Page) -> Non
     phone.go_back()
     phone.goto(path_of(hook))
     expect(phone.get_by_role("status")).to_contain_text(f"Already approved by link sent to {DANA}")
+    assert Event.objects.filter(run=hook.run, type=Event.Type.HOOK_RECEIVED).count() == 1
+
+
+def test_new_links_that_the_desk_sends_end_the_old_ones(
+    phone: Page, open_as: Callable[..., Page], dana: Any, mailoutbox: list[Any]
+) -> None:
+    hook = newsroom.ask(recipients=[DANA])
+    desk = open_as(dana, address(hook))
+    desk.get_by_role("link", name="Send new links…").click()
+    desk.get_by_role("button", name="Send new links").click()
+    expect(desk.get_by_text("Sent 1 new link.")).to_be_visible()
+    old, new = mailoutbox
+    phone.goto(link_in(old))
+    expect(phone.get_by_role("heading", level=1)).to_have_text("This link does not work any more")
+    phone.goto(link_in(new))
+    phone.get_by_role("button", name="Approve").tap()
+    expect(phone.get_by_role("heading", name="You approved this.")).to_be_visible()
+    assert answer_of(hook)[0] == Hook.Status.RECEIVED
+
+
+def test_tapping_twice_answers_once(phone: Page) -> None:
+    hook = newsroom.ask()
+    phone.goto(path_of(hook))
+    phone.get_by_role("button", name="Approve").dblclick()
+    said = phone.get_by_role("heading", name="You approved this.")
+    expect(said.or_(phone.get_by_text("Already approved by link sent to"))).to_be_visible()
     assert Event.objects.filter(run=hook.run, type=Event.Type.HOOK_RECEIVED).count() == 1
