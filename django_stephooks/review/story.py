@@ -63,7 +63,9 @@ def tell(run: Run, hooks: Mapping[str, Hook]) -> tuple[list[Line], bool]:
     events = events[-MAX_LINES:]
     telling = [event.pk for event in events if event.type in TELLING]
     data = {event.pk: _data(event) for event in run.events.filter(pk__in=telling)}
-    present = events[-1].pk if events and not run.is_finished else None
+    # New links change nothing about where the run stands.
+    stands = [event.pk for event in events if event.type != T.LINKS_REVOKED]
+    present = stands[-1] if stands and not run.is_finished else None
     lines = [
         _line(event, data.get(event.pk, {}), hooks.get(event.call), is_present=event.pk == present)
         for event in events

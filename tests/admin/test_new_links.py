@@ -83,6 +83,7 @@ def test_old_links_end_and_everybody_is_mailed_a_new_one(browser: Client, mailed
     story = text_of(response).partition("What happened")[2]
     assert "Links revoked" in story
     assert "2 new links sent" in story
+    assert '<li aria-current="step">' in response.content.decode().partition("Links revoked")[0]
     new = links()
     assert len(new) == 2
     visitor = Client()
@@ -236,8 +237,16 @@ def test_mail_that_fails_says_why_and_when_it_is_tried_again(
 @pytest.mark.parametrize(
     ("changed", "mark", "note"),
     [
-        ({"status": "failed", "result": None, "error": {"type": "a:B", "message": "No."}}, "Failed", "B: No."),
-        ({"status": "failed", "result": None, "error": UNREADABLE}, "Failed", "an error that can not be read"),
+        (
+            {"status": "failed", "result": None, "error": {"type": "a:B", "message": "No."}},
+            "Failed",
+            "B: No.",
+        ),
+        (
+            {"status": "failed", "result": None, "error": UNREADABLE},
+            "Failed",
+            "an error that can not be read",
+        ),
         ({"status": "failed", "result": None, "error": ["?"]}, "Failed", "an error that can not be read"),
         ({"status": "cancelled", "result": None}, "Not sent", ""),
         ({"status": "pending", "due_at": timezone.now(), "finished_at": None}, "Being sent", ""),
