@@ -9,6 +9,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -83,7 +84,7 @@ class BulkAdmin(AnsweringAdmin):
 
     def _begin(self, request: HttpRequest, queryset: QuerySet[Any], decision: str) -> HttpResponse | None:
         limit = app_settings.BULK_LIMIT
-        pks = list(queryset.values_list("pk", flat=True)[: limit + 1])
+        pks = list(self._selected(request, queryset).values_list("pk", flat=True)[: limit + 1])
         if len(pks) > limit:
             count = number_format(limit, force_grouping=True)
             refused = _("More than %(count)s questions are selected, and no more can be answered at once.")
@@ -91,6 +92,12 @@ class BulkAdmin(AnsweringAdmin):
             self.message_user(request, f"{refused % {'count': count}} {advice}", messages.ERROR)
             return None
         return self._confirm(request, pks, decision, CommentForm())
+
+    def _selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """What was ticked, if it was not "all": also what has left the list's filters since it was shown."""
+        if forms.BooleanField().to_python(request.POST.get("select_across")):
+            return queryset
+        return self.get_queryset(request).filter(pk__in=request.POST.getlist(ACTION_CHECKBOX_NAME))
 
     def _confirm(
         self, request: HttpRequest, pks: Iterable[int], decision: str, form: CommentForm, *, status: int = 200

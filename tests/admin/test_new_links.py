@@ -19,7 +19,7 @@ from django_stephooks.services.hooks import resume_hook
 from django_stephooks.services.links import mail_runs, revoke_links, send_links
 from django_stephooks.services.runs import cancel_run
 from tests.clock import Clock
-from tests.factories import HookFactory, UserFactory
+from tests.factories import HookFactory
 from tests.review import workflows
 
 from .conftest import browser_of
@@ -35,6 +35,7 @@ OFFER = "Send new links…"
 @pytest.fixture(autouse=True)
 def site(settings: Any) -> None:
     settings.STEPHOOKS = {**settings.STEPHOOKS, "BASE_URL": "https://testserver"}
+    mail_by(settings, "django.core.mail.backends.locmem.EmailBackend")
 
 
 @pytest.fixture
@@ -52,10 +53,11 @@ def links() -> list[str]:
     return [match[1] for match in found if match]
 
 
-def refuse_connections(settings: Any) -> None:
-    settings.EMAIL_BACKEND = f"{__name__}.NobodyListens"
-    if hasattr(mail, "mailers"):  # Django 6.1
-        settings.MAILERS = {"default": {"BACKEND": settings.EMAIL_BACKEND}}
+def mail_by(settings: Any, backend: str) -> None:
+    if hasattr(mail, "mailers"):
+        settings.MAILERS = {"default": {"BACKEND": backend}}
+    else:  # before Django 6.1
+        settings.EMAIL_BACKEND = backend
 
 
 class NobodyListens:
@@ -224,7 +226,7 @@ def test_links_that_were_revoked_are_told(browser: Client, mailed_hook: Hook) ->
 def test_mail_that_fails_says_why_and_when_it_is_tried_again(
     browser: Client, settings: Any, clock: Clock
 ) -> None:
-    refuse_connections(settings)
+    mail_by(settings, f"{__name__}.NobodyListens")
     hook = HookFactory()
     send_links(hook, [ANN])
     (row,) = mailed(hook)

@@ -29,7 +29,9 @@ PAGES: dict[str, Callable[[Open, Any], Page]] = {}
 
 
 def page(function: Callable[[Open, Any], Page]) -> Callable[[Open, Any], Page]:
-    PAGES[function.__name__.replace("_", " ")] = function
+    name = function.__name__.replace("_", " ")
+    assert name not in PAGES, name
+    PAGES[name] = function
     return function
 
 
@@ -296,19 +298,6 @@ def hook_of_a_failed_run(open_as: Open, dana: Any) -> Page:
     resume_hook(hook.token, {"approved": True, "comment": "Print it.", "reviewer": "dana"}, by=dana)
     page = open_as(dana, address(hook))
     page.get_by_text("Traceback", exact=True).click()
-    return page
-
-
-@page
-def hook_that_was_mailed(open_as: Open, dana: Any) -> Page:
-    return open_as(dana, address(newsroom.ask(recipients=[DANA, "kim@example.com"])))
-
-
-@page
-def hook_links_to_send(open_as: Open, dana: Any) -> Page:
-    page = open_as(dana, address(newsroom.ask(recipients=[DANA])))
-    page.get_by_role("link", name="Send new links…").click()
-    expect(page.get_by_role("button", name="Send new links")).to_be_visible()
     return page
 
 
