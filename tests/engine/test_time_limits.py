@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -391,3 +393,41 @@ def test_a_limit_that_ended_during_a_write_that_failed_hits_no_later_turn():
     assert not _shield.missed
     with shielded():
         pass
+
+
+def test_a_limit_outside_the_main_thread_leaves_an_interpreter_that_can_be_traced():
+    """Taking an asynchronous exception back makes CPython 3.11 loop for ever once something traces."""
+    program = """
+import sys, threading, time
+from django_stephooks.engine.limits import time_limit
+
+def trace(*args):
+    return trace
+
+def limited():
+    for swallow in (False, True):
+        try:
+            with time_limit(0.05, lambda: ValueError("over")):
+                end = time.monotonic() + 0.2
+                while time.monotonic() < end:
+                    try:
+                        time.sleep(0.001)
+                    except BaseException:
+                        if not swallow:
+                            raise
+        except ValueError as error:
+            print(error)
+
+def work():
+    print(len([str(number) for number in range(20_000)]))
+
+for target in (limited, work, work):
+    thread = threading.Thread(target=target)
+    thread.start()
+    thread.join()
+    threading.settrace(trace)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["over", "over", "20000", "20000"]
