@@ -54,4 +54,3 @@ class Actor:
 
 
 SYSTEM_DEADLINE: Final = Actor(label="system (deadline)")
-SYSTEM: Final = Actor(label="system")
