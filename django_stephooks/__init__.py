@@ -40,9 +40,13 @@ if TYPE_CHECKING:
         save_step_checkpoint,
         sleep,
         step_hook,
+        wait_all,
+        wait_first,
     )
+    from .questions import question
     from .services.hooks import resume_hook
     from .services.runs import cancel_run, retry_run
+    from .streaming import emit, emitted
     from .types import STEP_HOOK_TIMEOUT, ResumeResult
 
 __version__ = "0.1.0"
@@ -72,14 +76,19 @@ __all__ = [
     "UnknownWorkflowError",
     "cancel_run",
     "delete_step_checkpoint",
+    "emit",
+    "emitted",
     "load_step_checkpoint",
     "once",
+    "question",
     "resume_hook",
     "retry_run",
     "save_step_checkpoint",
     "sleep",
     "step",
     "step_hook",
+    "wait_all",
+    "wait_first",
     "workflow",
 ]
 
@@ -92,6 +101,11 @@ _HOMES = {
     "save_step_checkpoint": "primitives",
     "sleep": "primitives",
     "step_hook": "primitives",
+    "wait_all": "primitives",
+    "wait_first": "primitives",
+    "question": "questions",
+    "emit": "streaming",
+    "emitted": "streaming",
     "resume_hook": "services.hooks",
     "cancel_run": "services.runs",
     "retry_run": "services.runs",

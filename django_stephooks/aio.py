@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 
-from . import primitives
+from . import primitives, streaming
 from .decorators import step, workflow
 from .engine.driving import adrive
 from .engine.frames import require_frame
@@ -33,6 +33,8 @@ from .exceptions import (
     SerializationError,
     StepHooksError,
 )
+from .questions import Question, checked_name, question
+from .streaming import aemit as emit
 from .types import STEP_HOOK_TIMEOUT, ResumeResult
 
 if TYPE_CHECKING:
@@ -59,14 +61,19 @@ __all__ = [
     "StepHooksError",
     "cancel_run",
     "delete_step_checkpoint",
+    "emit",
+    "emitted",
     "load_step_checkpoint",
     "once",
+    "question",
     "resume_hook",
     "retry_run",
     "save_step_checkpoint",
     "sleep",
     "step",
     "step_hook",
+    "wait_all",
+    "wait_first",
     "workflow",
 ]
 
@@ -85,19 +92,36 @@ async def step_hook(
     reviewers: Iterable[Any] = (),
 ) -> Any:
     """`step_hook` for async code; `on_created` may be `async def` too."""
-    durable = await sync_to_async(primitives.prepare_hook)(
+    frame = require_frame("step_hook")
+    asked = question(
         name,
-        timeout,
-        on_created,
-        on_timeout,
-        payload_schema,
-        key,
-        title,
-        description,
-        context,
-        reviewers,
+        timeout=timeout,
+        on_created=on_created,
+        on_timeout=on_timeout,
+        payload_schema=payload_schema,
+        key=key,
+        title=title,
+        description=description,
+        context=context,
+        reviewers=reviewers,
     )
-    return await adrive(durable)
+    from .engine import asking
+
+    return await adrive(asking.ask_one(frame, asked))
+
+
+async def wait_all(*questions: Question) -> list[Any]:
+    """`wait_all` for async code; each `on_created` may be `async def` too."""
+    from .engine import asking
+
+    return await adrive(asking.ask_all(require_frame("wait_all"), questions))
+
+
+async def wait_first(*questions: Question) -> tuple[Question, Any]:
+    """`wait_first` for async code; each `on_created` may be `async def` too."""
+    from .engine import asking
+
+    return await adrive(asking.ask_first(require_frame("wait_first"), questions))
 
 
 async def save_step_checkpoint(data: Any) -> None:
@@ -120,7 +144,12 @@ async def once(key: str, function: Callable[..., Any], *args: Any, **kwargs: Any
     from .engine import calls
 
     frame = require_frame("once")
-    return await adrive(calls.run_once(frame, primitives.checked_name(key, "key"), function, args, kwargs))
+    return await adrive(calls.run_once(frame, checked_name(key, "key"), function, args, kwargs))
+
+
+async def emitted() -> int:
+    """`emitted` for async code."""
+    return streaming.emitted()
 
 
 async def sleep(duration: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.apps import AppConfig
 from django.utils.module_loading import autodiscover_modules
 
@@ -16,3 +18,7 @@ class StepHooksConfig(AppConfig):
 
         checks.register()
         autodiscover_modules("workflows")
+        if logging.getLogger("django_stephooks.events").isEnabledFor(logging.INFO):
+            from .contrib import logs
+
+            logs.connect()

@@ -26,17 +26,18 @@ from .durations import describe, parse_duration
 
 TAG = "stephooks"
 SCHEDULER = "django_stephooks.runtimes.scheduler.SweepScheduler"
-# Sweeps come every few seconds; a slow database or a deploy is no reason to complain.
-OVERDUE = timedelta(minutes=1)
 
 COUNTS = (
     "MAX_RECOVERIES",
     "SWEEP_BATCH",
     "MAX_PAYLOAD_BYTES",
     "MAX_CHECKPOINT_BYTES",
+    "MAX_CHUNK_BYTES",
+    "STREAM_LENGTH",
+    "STREAM_THREADS",
     "BULK_LIMIT",
 )
-MAY_BE_ZERO = {"MAX_RECOVERIES"}
+MAY_BE_ZERO = {"MAX_RECOVERIES", "DEPLOY_GRACE", "STREAM_THREADS"}
 SWITCHES = ("ALLOW_SELF_REVIEW", "LINK_REQUIRES_LOGIN")
 
 
@@ -102,7 +103,7 @@ def check_values_of_settings(**kwargs: Any) -> list[CheckMessage]:
 def _what_is_wrong(name: str, value: Any) -> str:
     if name in DURATIONS:
         try:
-            parse_duration(value, name=name)
+            parse_duration(value, name=name, allow_zero=name in MAY_BE_ZERO)
         except ValueError as error:
             return str(error)
     if name in COUNTS:
@@ -344,7 +345,7 @@ def check_last_sweep(*, databases: Sequence[str] | None = None, **kwargs: Any) -
     if last is None:
         return [_warning("W003", "Deadlines have never been enforced.", hint)]
     late = timezone.now() - last
-    if late < max(OVERDUE, 3 * _sweep_interval()):
+    if late < max(Sweep.OVERDUE, 3 * _sweep_interval()):
         return []
     return [
         _warning(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
@@ -21,6 +21,7 @@ from .conf import app_settings
 from .durations import parse_duration
 from .engine.frames import current_frame
 from .engine.retries import RetryPolicy
+from .streaming import aemitting, emitting
 
 if TYPE_CHECKING:
     from .models import Run
@@ -42,13 +43,11 @@ class Definition(Generic[P, R]):
             raise TypeError(
                 f"@{self.kind} marks a plain function; {function!r} is a {type(function).__name__}."
             )
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise TypeError(f"@{self.kind} can not mark the generator function {function.__qualname__}().")
         self.function = function
         self.origin = f"{function.__module__}.{function.__qualname__}"
         self.name = self._checked_name(name) if name is not None else self.origin
         self.signature = inspect.signature(function)
-        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         functools.update_wrapper(cast(Any, self), function)
         if self.is_async:
             markcoroutinefunction(cast(Any, self))
@@ -132,6 +131,11 @@ class Workflow(Definition[P, R]):
         job_timeout: Any = None,
     ) -> None:
         super().__init__(function, name=name)
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(
+                f"@workflow can not mark the generator function {function.__qualname__}(): only a step "
+                "emits what it yields."
+            )
         if self.is_nested:
             raise ValueError(
                 f"@workflow can not mark {self.origin}: a worker could not find a lambda or a function "
@@ -169,10 +173,18 @@ class Step(Definition[P, R]):
         if not self.is_nested:
             registry.register(self)
 
+    @property
+    def body(self) -> Callable[P, Any]:
+        """What a call does: that of a generator emits what it yields, and returns what it returns."""
+        function: Any = self.function
+        if inspect.isgeneratorfunction(function):
+            return emitting(function)
+        return aemitting(function) if inspect.isasyncgenfunction(function) else function
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         frame = current_frame()
         if frame is None:
-            return cast(R, self.function(*args, **kwargs))
+            return cast(R, self.body(*args, **kwargs))
         # Imported late: a module with workflows may be imported before models may.
         from .engine import calls
 
@@ -241,6 +253,10 @@ def workflow(function: Any = None, /, **options: Any) -> Any:
 
 
 @overload
+def step(function: Callable[P, AsyncGenerator[Any, Any]], /) -> Step[P, Coroutine[Any, Any, None]]: ...
+@overload
+def step(function: Callable[P, Generator[Any, Any, R]], /) -> Step[P, R]: ...
+@overload
 def step(function: Callable[P, R], /) -> Step[P, R]: ...
 @overload
 def step(
@@ -252,6 +268,9 @@ def step(
 ) -> Callable[[Callable[P, R]], Step[P, R]]: ...
 def step(function: Any = None, /, **options: Any) -> Any:
     """Mark a plain function, `def` or `async def`, as a step.
+
+    A function that yields is one too: a call of it emits each value (see `emit`), and returns what the
+    function returns; `async def` functions that yield can return nothing.
 
     `max_retries=3` means four attempts. `retry_delay`: "exponential" (1 s, 2 s, 4 s … up to an
     hour), "30s", or a list such as [1, 5, 30]. `timeout`: how long one attempt may take.

@@ -1,4 +1,4 @@
-"""What a workflow or step calls while it runs: step_hook, the checkpoint functions, once, sleep.
+"""What a workflow or step calls while it runs: step_hook and its like, the checkpoint functions, once, sleep.
 
 Whatever needs models is imported late: a module with workflows may be imported before models may.
 """
@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from .durations import parse_duration
-from .engine.driving import Durable, drive, refuse_event_loop
+from .engine.driving import drive, refuse_event_loop
 from .engine.frames import require_frame
+from .questions import Question, checked_name, question
 
 T = TypeVar("T")
-
-ON_TIMEOUT = ("raise", "return", "suspend")
 
 
 def step_hook(
@@ -45,82 +44,46 @@ def step_hook(
 
     ValueError or TypeError for nonsense, NotInRunError outside a run.
     """
-    durable = prepare_hook(
-        name,
-        timeout,
-        on_created,
-        on_timeout,
-        payload_schema,
-        key,
-        title,
-        description,
-        context,
-        reviewers,
-    )
-    return drive(durable, "step_hook")
-
-
-def prepare_hook(
-    name: str,
-    timeout: Any,
-    on_created: Callable[[str], Any] | None,
-    on_timeout: str,
-    payload_schema: Any,
-    key: str | None,
-    title: str,
-    description: str,
-    context: Any,
-    reviewers: Iterable[Any],
-) -> Durable[Any]:
     frame = require_frame("step_hook")
-    from . import codec
-    from .engine import calls
-    from .models import Hook
-    from .models.fields import Encoded
-    from .payloads import schema_path
-    from .texts import plain_text
-
-    if on_timeout not in ON_TIMEOUT:
-        raise ValueError(f"on_timeout={on_timeout!r} is not known: give 'raise', 'return' or 'suspend'.")
-    if on_created is not None and not callable(on_created):
-        raise TypeError(f"on_created={on_created!r} can not be called: give a function that takes the token.")
-    hook = Hook(
-        name=checked_name(name, "hook name"),
-        on_timeout=on_timeout,
-        title=plain_text(title, "title", max_length=500),
-        description=plain_text(description, "description"),
-        context=None if context is None else Encoded(codec.dumps(context, root="context")),
-        reviewers=[reviewer_name(reviewer) for reviewer in reviewers] or None,
-        schema=schema_path(payload_schema),
-    )
-    return calls.ask(
-        frame,
-        hook,
-        key=None if key is None else checked_name(key, "key"),
-        timeout=None if timeout is None else parse_duration(timeout),
+    asked = question(
+        name,
+        timeout=timeout,
         on_created=on_created,
+        on_timeout=on_timeout,
         payload_schema=payload_schema,
+        key=key,
+        title=title,
+        description=description,
+        context=context,
+        reviewers=reviewers,
     )
+    from .engine import asking
+
+    return drive(asking.ask_one(frame, asked), "step_hook")
 
 
-def checked_name(name: Any, what: str) -> str:
-    """A name that may stand in a call name; ValueError otherwise."""
-    if not isinstance(name, str) or not name or len(name) > 100 or not name.isprintable() or "/" in name:
-        raise ValueError(f"{name!r} can not be a {what}: give 1 to 100 printable characters, without '/'.")
-    return name
+def wait_all(*questions: Question) -> list[Any]:
+    """Ask several people at once, hold no worker while waiting, and return all answers, in this order.
+
+    All questions are stored together, then each one's `on_created` is called. Each answer is what
+    `step_hook` would return. If the deadline of one with `on_timeout="raise"` passes, HookTimeoutError
+    is raised, but only when the others are answered too, or their deadlines have passed.
+    """
+    from .engine import asking
+
+    return drive(asking.ask_all(require_frame("wait_all"), questions), "wait_all")
 
 
-def reviewer_name(reviewer: Any) -> str:
-    """A user, group or address as a hook stores it: "user:5", "group:3", "email:dana@example.com"."""
-    from django.contrib.auth.models import Group
+def wait_first(*questions: Question) -> tuple[Question, Any]:
+    """Ask several people at once, and return the question that was answered first, and its answer.
 
-    if isinstance(reviewer, str) and "@" in reviewer:
-        return f"email:{reviewer.strip()}"
-    if isinstance(reviewer, Group):
-        return f"group:{reviewer.pk}"
-    if hasattr(reviewer, "get_username") and reviewer.pk is not None:
-        return f"user:{reviewer.pk}"
-    raise TypeError(f"{reviewer!r} can not be a reviewer: give a user, a group, or an e-mail address.")
+    The moment that one is answered, the others are cancelled: they can not be answered any more.
+    Whoever lets a deadline pass drops out. If all do, this raises HookTimeoutError for the first
+    question that says so; if none does, it returns the first question and STEP_HOOK_TIMEOUT.
+    """
+    from .engine import asking
+
+    return drive(asking.ask_first(require_frame("wait_first"), questions), "wait_first")
 
 
 def save_step_checkpoint(data: Any) -> None:

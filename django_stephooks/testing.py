@@ -7,6 +7,7 @@ Turns run right after a commit, so use `TransactionTestCase` (`django_db(transac
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -16,13 +17,17 @@ from django.utils import timezone
 from .durations import parse_duration
 from .models import Hook, Run
 from .services.hooks import resume_hook
+from .services.streams import Watch
 from .services.sweep import sweep
 
 
 def waiting_hook(run: Run, name: str | None = None) -> Hook:
-    """The one hook that this run waits for (of this name); AssertionError with what there is otherwise."""
+    """The one hook that this run waits for (of this name); AssertionError with what there is otherwise.
+
+    `name`: its name, or the end of its call: "approve", "approve:2", "approve[key]".
+    """
     hooks = list(Hook.objects.filter(run=run).waiting(timezone.now()))
-    found = [hook for hook in hooks if name in (None, hook.name)]
+    found = [hook for hook in hooks if name in (None, hook.name, hook.call.rpartition("/")[2])]
     if len(found) != 1:
         run.refresh_from_db()
         asked = ", ".join(hook.call for hook in hooks) or "nothing"
@@ -35,6 +40,24 @@ def answer(run: Run, payload: Any = None, *, name: str | None = None, by: Any = 
     resume_hook(waiting_hook(run, name).token, payload, by=by)
     run.refresh_from_db()
     return run
+
+
+def chunks(run: Run, call: str | None = None) -> list[Any]:
+    """What somebody who watched this run has got in the end, in order; of one call if it is given."""
+    watch = Watch(run)
+    got: list[dict[str, Any]] = []
+    while messages := watch.look():
+        for message in messages:
+            told = json.loads(message.data)
+            if message.event == "restart":
+                got = []
+            elif message.event == "rewind":
+                got = [had for had in got if had["call"] != told["call"] or had.get("n", -1) < told["n"]]
+            elif message.event == "chunk":
+                got.append(told)
+        if watch.over:
+            break
+    return [had["chunk"] for had in got if call in (None, had["call"])]
 
 
 @contextlib.contextmanager

@@ -54,3 +54,4 @@ class Actor:
 
 
 SYSTEM_DEADLINE: Final = Actor(label="system (deadline)")
+SYSTEM_RACE: Final = Actor(label="system (somebody else was first)")

@@ -83,7 +83,10 @@ INSTALLED_APPS = [
     "rest_framework",
     "django_rq",
     "django_stephooks",
+    "django_stephooks.contrib.metrics",
     "tests.app",
+    "demo_project.newsroom",
+    "demo_project.support",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

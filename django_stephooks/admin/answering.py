@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import F, Q
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.utils.translation import gettext as _
@@ -96,13 +96,15 @@ class AnsweringAdmin(ReadOnlyAdmin):
 
 def next_question(user: Any, hook: Hook) -> Hook | None:
     """The next that awaits this user's review: after the hook's deadline, else the most urgent."""
-    queue = awaiting(user, Hook.objects.exclude(pk=hook.pk))
-    queue = queue.order_by(F("expires_at").asc(nulls_last=True), "pk").only("pk")
-    later = Q(expires_at=None, pk__gt=hook.pk)
-    if hook.expires_at is not None:
-        later = (
-            Q(expires_at=None)
-            | Q(expires_at__gt=hook.expires_at)
-            | Q(expires_at=hook.expires_at, pk__gt=hook.pk)
-        )
-    return queue.filter(later).first() or queue.first()
+    queue = awaiting(user, Hook.objects.exclude(pk=hook.pk)).most_urgent().only("pk")
+    # One part after the other: each is a range of the index, and together they are one walk along it.
+    found = (queue.filter(part).first() for part in _from_here_on(hook))
+    return next((hook for hook in found if hook is not None), None)
+
+
+def _from_here_on(hook: Hook) -> tuple[Q, Q, Q]:
+    """What comes behind the hook, to the end, and then from the beginning."""
+    at, behind = hook.expires_at, Q(pk__gt=hook.pk)
+    if at is None:
+        return Q(expires_at=None) & behind, Q(expires_at__isnull=False), Q(expires_at=None)
+    return Q(expires_at__gte=at) & (Q(expires_at__gt=at) | behind), Q(expires_at=None), Q(expires_at__lte=at)

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ORDER_VAR, ChangeList
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
@@ -23,33 +23,37 @@ from django_stephooks.review.people import reviewer_names
 from django_stephooks.review.values import printable_text, read
 from django_stephooks.services.awaiting import awaiting
 from django_stephooks.services.digest import digest_of
-from django_stephooks.services.rules import REVIEW, actions_for, approval, has_permission, refusal
+from django_stephooks.services.rules import REVIEW, VIEW_RUN, actions_for, approval, has_permission, refusal
 
 from .acting import ActingAdmin
 from .answering import next_question
 from .bulk import BulkAdmin
 from .filters import AwaitingFilter, DueFilter, HookNameFilter, HookWorkflowFilter, StatusFilter, due
 from .links import SendNewLinks
-from .paging import count_up_to
+from .paging import LOOKED_AT, PagedList, count_up_to, first_of_waiting
 from .runs import hooks_of
 
+RUN_DEFERRED = ("run__arguments", "run__result", "run__error")
 
-class HookList(ChangeList):
-    """The list loads nothing of unknown size, and is ordered by what is most urgent."""
+
+class HookList(PagedList):
+    """The list is ordered by what is most urgent."""
+
+    deferred = ("description", "context", "reviewers", "payload", *RUN_DEFERRED)
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
         hooks: Any = super().get_queryset(request, *args, **kwargs)
-        if ORDER_VAR not in self.params:
-            if request.GET.get(str(StatusFilter.parameter_name)) is None:
-                # All of them wait; without the CASE of `waiting_first` an index gives this order.
-                hooks = hooks.order_by(F("expires_at").asc(nulls_last=True), "pk")
-            else:
-                # Newest first: any other order would sort all of them.
-                hooks = hooks.order_by("-pk")
-        deferred: QuerySet[Any] = hooks.defer(
-            "description", "context", "reviewers", "payload", *HookAdmin.RUN_DEFERRED
-        )
-        return deferred
+        if ORDER_VAR in self.params:
+            return hooks  # type: ignore[no-any-return]
+        # Of those that wait an index gives the order. Of all, any order but that of their keys would
+        # sort a million.
+        ordered: QuerySet[Any] = hooks.most_urgent() if lists_waiting(request) else hooks.order_by("-pk")
+        return ordered
+
+
+def lists_waiting(request: HttpRequest) -> bool:
+    """Whether it is the list of those that wait, which are few among all."""
+    return request.GET.get(str(StatusFilter.parameter_name)) is None
 
 
 @admin.display(description=gettext_lazy("question"), ordering="title")
@@ -62,7 +66,7 @@ def run(hook: Hook) -> str:
     return printable_text(hook.run)
 
 
-@admin.display(description=gettext_lazy("asked"), ordering="created_at")
+@admin.display(description=gettext_lazy("asked"), ordering="pk")
 def asked(hook: Hook) -> str:
     return marks.moment(hook.created_at)
 
@@ -74,14 +78,12 @@ def deadline(hook: Hook) -> str:
     return marks.deadline(hook.expires_at, now=timezone.now())
 
 
-@admin.display(description=gettext_lazy("status"), ordering="status")
+@admin.display(description=gettext_lazy("status"))
 def status(hook: Hook) -> SafeString:
     return marks.hook_status(hook, now=timezone.now())
 
 
 class HookAdmin(ActingAdmin, BulkAdmin):
-    RUN_DEFERRED = ("run__arguments", "run__result", "run__error")
-
     list_display = (question, status, deadline, run, asked)
     list_filter = (StatusFilter, AwaitingFilter, DueFilter, HookWorkflowFilter, HookNameFilter)
     list_select_related = ("run",)
@@ -94,12 +96,23 @@ class HookAdmin(ActingAdmin, BulkAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return HookList
 
+    def is_searched_whole(self, request: HttpRequest) -> bool:
+        return lists_waiting(request)
+
+    def get_sortable_by(self, request: HttpRequest) -> Any:
+        return (question, deadline, run, asked) if lists_waiting(request) else (run, asked)
+
     def list_context(self, request: HttpRequest) -> dict[str, Any]:
         now = timezone.now()
         url = self.url_named("changelist")
+        # What one user may answer is in no index.
+        urgent, at_least = first_of_waiting(Hook.objects.all(), LOOKED_AT)
+        mine = awaiting(request.user, urgent, now=now)
         counts = []
+        count, text = count_up_to(mine, at_least=at_least)
+        if count or at_least:
+            counts.append((f"{url}?awaiting=me", text, _("awaiting your review")))
         for rows, words, query in (
-            (awaiting(request.user, Hook.objects.all(), now=now), _("awaiting your review"), "?awaiting=me"),
             (Hook.objects.waiting(now), _("waiting"), ""),
             (due(Hook.objects.all(), "hour", now), _("due within the hour"), "?due=hour"),
             (due(Hook.objects.all(), "overdue", now), _("overdue"), "?due=overdue"),
@@ -127,7 +140,11 @@ class HookAdmin(ActingAdmin, BulkAdmin):
             focus_first_error(form)
         following = next_question(request.user, hook)
         answer_url = self.url_back(request, hook, "answer")
-        lines, is_cut = story.tell(hook.run, hooks_of(hook.run))
+        lines, is_cut = story.tell(
+            hook.run,
+            hooks_of(hook.run),
+            with_tracebacks=has_permission(request.user, VIEW_RUN, hook.run),
+        )
         return self.render(
             request,
             self.page_template,

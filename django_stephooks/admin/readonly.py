@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.exceptions import NotRegistered
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
 from django.contrib.admin.utils import quote, unquote
 from django.contrib.contenttypes.models import ContentType
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Model, QuerySet
+from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from django_stephooks.models import Run
 from django_stephooks.review.values import printable_text
 
-from .paging import BoundedPaginator
+from .paging import SEARCHED, BoundedPaginator, newest_key
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Any]
@@ -58,12 +60,30 @@ class ReadOnlyAdmin(_ModelAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
+        _refuse_what_no_page_sends(request)
         # Django's own title is "Select … to view".
         title = str(self.opts.verbose_name_plural).capitalize()
         # A POST is an action or nothing; it leads to another page.
         context = self.list_context(request) if request.method == "GET" else {}
         context["search_help"] = self.search_help
+        if not self.is_searched_whole(request) and newest_key(request, self.model) > SEARCHED:
+            count = number_format(SEARCHED, force_grouping=True)
+            context["search_bound"] = _("Words are searched for among the newest %(count)s.") % {
+                "count": count
+            }
         return super().changelist_view(request, {"title": title, **context, **(extra_context or {})})
+
+    def is_searched_whole(self, request: HttpRequest) -> bool:
+        """Whether the list is short enough to look for words in all of its rows."""
+        return False
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Only what the filters offer: one made by hand may take for ever, a regular expression above all."""
+        if any(lookup == getattr(one, "parameter_name", None) for one in self.list_filter):
+            return True
+        fields = [one[0] if isinstance(one, tuple) else one for one in self.list_filter]
+        offered = any(f"{lookup}__".startswith(f"{name}__") for name in fields if isinstance(name, str))
+        return offered and not lookup.endswith("regex") and super().lookup_allowed(lookup, value, request)
 
     def list_context(self, request: HttpRequest) -> dict[str, Any]:
         """What the list's template is given besides Django's own."""
@@ -72,11 +92,25 @@ class ReadOnlyAdmin(_ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        found, may_have_duplicates = super().get_search_results(request, queryset, search_term)
-        # As keys, not as a join: an OR across two tables uses no index.
-        if runs := [*_run_numbered(search_term), *runs_about(search_term)]:
-            found |= queryset.filter(**{f"{self.run_field}__in": runs})
+        searched = Q()
+        if search_term and not self.is_searched_whole(request):
+            searched = Q(pk__gt=newest_key(request, self.model) - SEARCHED)
+        found, may_have_duplicates = super().get_search_results(
+            request, queryset.filter(searched), search_term
+        )
+        if keys := [key for runs in (_run_numbered, runs_about) for key in self._keys_of(runs(search_term))]:
+            found |= queryset.filter(pk__in=keys)
+            if searched:
+                # It says nothing new, but here, outside of the other OR, it is what an index can do.
+                found = found.filter(searched | Q(pk__in=keys))
         return found, may_have_duplicates
+
+    def _keys_of(self, runs: list[int]) -> list[int]:
+        """The keys of the list's rows for these runs: as a join, the OR of a search would use no index."""
+        if not runs:
+            return []
+        rows = self.model._default_manager.filter(**{f"{self.run_field}__in": runs}).order_by("-pk")
+        return list(rows.values_list("pk", flat=True)[:MAX_FOUND])
 
     def change_view(
         self,
@@ -163,6 +197,14 @@ class ReadOnlyAdmin(_ModelAdmin):
         return None
 
 
+def _refuse_what_no_page_sends(request: HttpRequest) -> None:
+    """BadRequest for what databases choke on; Django's list would hand it to them."""
+    if any("\x00" in text for name, values in request.GET.lists() for text in (name, *values)):
+        raise BadRequest("The address of a list has no NUL characters.")
+    if not all(map(_is_key, request.POST.getlist(ACTION_CHECKBOX_NAME))):
+        raise BadRequest("What is selected are rows by their keys.")
+
+
 def subject_label(run: Run) -> str:
     """What a run is about without asking for its row: "article 12"."""
     if not run.subject_id:
@@ -176,7 +218,11 @@ MAX_FOUND = 500
 
 def _run_numbered(text: str) -> list[int]:
     number = text.strip().removeprefix("#")
-    return [int(number)] if number.isascii() and number.isdecimal() and len(number) < 19 else []
+    return [int(number)] if _is_key(number) else []
+
+
+def _is_key(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 19
 
 
 def runs_about(text: str) -> list[int]:

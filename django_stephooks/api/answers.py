@@ -23,7 +23,7 @@ from django_stephooks.review.forms import verdict
 from django_stephooks.services.hooks import find_hook, resume_hook
 from django_stephooks.services.rules import not_allowed, refusal
 
-from .base import ApiView
+from .base import ApiView, NamelessPath
 from .idempotency import IdempotencyKey, key_of
 from .permissions import VIEW_HOOK, find_visible
 from .problems import by_field, sentence
@@ -122,7 +122,7 @@ class Resume(AnswerView):
     request_serializer = ResumeSerializer
 
 
-class ResumeByToken(AnswerView):
+class ResumeByToken(NamelessPath, AnswerView):
     """Answer without an account, for other systems: who has the token may answer, once."""
 
     operation = "resume"
@@ -136,9 +136,3 @@ class ResumeByToken(AnswerView):
     def post(self, request: Request, token: str) -> Response:  # type: ignore[override]
         token = tokens.clean(token)
         return self.answer(find_hook(token), token, by=TOKEN_HOLDER, user_id=None)
-
-    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        response = super().finalize_response(request, response, *args, **kwargs)
-        # Django would log the path of a refused request, and the token is in it.
-        response._has_been_logged = True
-        return response

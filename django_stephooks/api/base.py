@@ -6,6 +6,7 @@ default must not open these views, nor close them to those who have a token.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.schemas import DefaultSchema
 from rest_framework.serializers import Serializer
-from rest_framework.views import APIView
+from rest_framework.views import APIView, set_rollback
 
 from . import problems
 from .media import SafeJSONRenderer, StrictJSONParser, refuse_large_body
@@ -29,6 +30,9 @@ else:
     _schema = OperationSchema()
 
 
+logger = logging.getLogger("django_stephooks")
+
+
 class ApiView(APIView):
     """One operation. What follows is read by the view and by the OpenAPI document alike."""
 
@@ -37,10 +41,14 @@ class ApiView(APIView):
     query_serializer: type[Serializer[Any]] | None = None
     response_serializer: type[Serializer[Any]] | None = None
     success_status = 200
+    # Of another kind than JSON.
+    success_media_type = ""
+    # A header that says where the last reply ended.
+    goes_on_from = ""
     problem_statuses: Sequence[int] = ()
     takes_idempotency_key = False
 
-    renderer_classes = (SafeJSONRenderer,)
+    renderer_classes: Sequence[Any] = (SafeJSONRenderer,)
     parser_classes = (StrictJSONParser,)
     permission_classes: Sequence[Any] = (IsKnown,)
     throttle_classes: Sequence[Any] = ()
@@ -81,6 +89,26 @@ class ApiView(APIView):
         assert self.response_serializer is not None  # noqa: S101
         serializer = self.response_serializer(instance, context={"request": self.request, **context})
         return Response(serializer.data, status=self.success_status)
+
+
+class NamelessPath:
+    """For views whose path holds a token: it is in no log."""
+
+    def handle_exception(self, exc: Exception) -> Response:
+        try:
+            response: Response = super().handle_exception(exc)  # type: ignore[misc]
+        except Exception:  # whatever it is, such as a database that is away
+            # Django would log it together with the path.
+            logger.exception("A request by token could not be taken.")
+            set_rollback()
+            return problems.problem("broken", 500, "It was logged. Try again in a while.")
+        return response
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
+        # Django would log the path of a refused request, likewise.
+        response._has_been_logged = True
+        return response
 
 
 class NoSuchAddress(ApiView):

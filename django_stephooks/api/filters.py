@@ -13,6 +13,7 @@ from django_stephooks.models import Hook, Run
 from django_stephooks.models.hook import HookQuerySet
 from django_stephooks.models.run import RunQuerySet
 from django_stephooks.services.awaiting import awaiting
+from django_stephooks.services.streams import CURSOR
 
 from .pagination import PageQuery
 
@@ -43,6 +44,15 @@ class RunQuery(PageQuery):
         required=False,
         max_length=200,
         help_text=f"Without it, the package's own (`{OWN_RUNS}…`) are left out.",
+    )
+
+
+class StreamQuery(serializers.Serializer[Any]):
+    after = serializers.RegexField(
+        CURSOR,
+        required=False,
+        max_length=50,
+        help_text="The id of the last event; for what can not send the header Last-Event-ID.",
     )
 
 

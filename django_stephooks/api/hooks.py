@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from django_stephooks.models import Hook
+from django_stephooks.models.hook import HookQuerySet
 from django_stephooks.services.rules import actions_for
 
 from .base import ApiView
 from .filters import HookQuery, filter_hooks
-from .pagination import as_page, newest_first
-from .permissions import VIEW_HOOK, MayList, find_visible
+from .pagination import NewestFirst
+from .permissions import VIEW_HOOK, find_visible
 from .serializers import HookPageSerializer, HookSerializer
 from .throttles import ReadThrottle
 
@@ -37,22 +39,17 @@ SUMMARY = (
 )
 
 
-class HookList(ApiView):
+class HookList(NewestFirst):
     """Hooks, the newest first."""
 
     operation = "hooks_list"
     query_serializer = HookQuery
     response_serializer = HookPageSerializer
-    problem_statuses = (400, 403, 429)
     list_permission = VIEW_HOOK
-    permission_classes = (MayList,)
-    throttle_classes = (ReadThrottle,)
 
-    def get(self, request: Request) -> Response:
-        query = self.query()
-        hooks = filter_hooks(Hook.objects.all(), query, request.user)
-        rows, cursor = newest_first(hooks.select_related("run__subject_type").only(*SUMMARY), query)
-        return self.respond(as_page(request, rows, cursor))
+    def rows(self, query: dict[str, Any]) -> HookQuerySet:
+        hooks = filter_hooks(Hook.objects.all(), query, self.request.user)
+        return hooks.select_related("run__subject_type").only(*SUMMARY)
 
 
 class HookDetail(ApiView):

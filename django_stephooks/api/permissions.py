@@ -11,10 +11,10 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from django_stephooks.exceptions import NotAllowedError
+from django_stephooks.services.rules import VIEW_RUN as VIEW_RUN
 from django_stephooks.services.rules import has_permission
 
 VIEW_HOOK = "django_stephooks.view_hook"
-VIEW_RUN = "django_stephooks.view_run"
 
 M = TypeVar("M", bound=Model)
 

@@ -15,14 +15,15 @@ from django_stephooks import registry
 from django_stephooks.codec import Encoded
 from django_stephooks.exceptions import UnknownWorkflowError
 from django_stephooks.models import Event, Run
+from django_stephooks.models.run import RunQuerySet
 from django_stephooks.models.transactions import write_alias
 from django_stephooks.services import runs as service
 from django_stephooks.services.rules import CANCEL, RETRY, run_actions_for
 
 from .base import ApiView
 from .filters import OWN_RUNS, RunQuery, filter_runs
-from .pagination import JournalQuery, as_page, in_order, newest_first
-from .permissions import VIEW_RUN, MayList, find_visible, require
+from .pagination import JournalQuery, NewestFirst, as_page, in_order
+from .permissions import VIEW_RUN, find_visible, require
 from .serializers import (
     EventPageSerializer,
     ReasonSerializer,
@@ -54,22 +55,17 @@ def _summary() -> tuple[str, ...]:
     )
 
 
-class RunList(ApiView):
+class RunList(NewestFirst):
     """Runs, the newest first."""
 
     operation = "runs_list"
     query_serializer = RunQuery
     response_serializer = RunPageSerializer
-    problem_statuses = (400, 403, 429)
     list_permission = VIEW_RUN
-    permission_classes = (MayList,)
-    throttle_classes = (ReadThrottle,)
 
-    def get(self, request: Request) -> Response:
-        query = self.query()
-        runs = filter_runs(Run.objects.all(), query).select_related("subject_type", "started_by")
-        rows, cursor = newest_first(runs.only(*_summary()), query)
-        return self.respond(as_page(request, rows, cursor))
+    def rows(self, query: dict[str, Any]) -> RunQuerySet:
+        runs = filter_runs(Run.objects.all(), query)
+        return runs.select_related("subject_type", "started_by").only(*_summary())
 
 
 class RunDetail(ApiView):
@@ -111,9 +107,8 @@ class RunAction(ApiView):
     throttle_classes = (AnswerThrottle,)
     permission: str
     forbidden: str
-
-    def act(self, run: Run, **options: Any) -> Run:
-        raise NotImplementedError
+    # What is called with the run, `by` and `reason`.
+    act: Callable[..., Run]
 
     def post(self, request: Request, public_id: UUID) -> Response:
         run = find_visible(request, Run.objects.using(write_alias()), VIEW_RUN, public_id)
@@ -127,9 +122,7 @@ class Cancel(RunAction):
     operation = "runs_cancel"
     permission = CANCEL
     forbidden = "cancelled"
-
-    def act(self, run: Run, **options: Any) -> Run:
-        return service.cancel_run(run, **options)
+    act = staticmethod(service.cancel_run)
 
 
 class Retry(RunAction):
@@ -138,9 +131,7 @@ class Retry(RunAction):
     operation = "runs_retry"
     permission = RETRY
     forbidden = "retried"
-
-    def act(self, run: Run, **options: Any) -> Run:
-        return service.retry_run(run, **options)
+    act = staticmethod(service.retry_run)
 
 
 class Start(ApiView):

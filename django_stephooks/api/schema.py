@@ -10,6 +10,7 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from django_stephooks import __version__
@@ -70,6 +71,15 @@ class OperationSchema(AutoSchema):
                     description="The same key and body get the same reply, and answer once.",
                 )
             )
+        if self.view.goes_on_from:
+            parameters.append(
+                OpenApiParameter(
+                    self.view.goes_on_from,
+                    str,
+                    OpenApiParameter.HEADER,
+                    description="As an EventSource sends it; what is none of our ids begins anew.",
+                )
+            )
         parameters.append(
             OpenApiParameter(
                 "Retry-After", int, OpenApiParameter.HEADER, response=[429], description="Seconds."
@@ -85,11 +95,22 @@ class OperationSchema(AutoSchema):
         if self.view.authentication_classes:
             statuses.add(401)
         return {
-            self.view.success_status: OpenApiResponse(self.view.response_serializer, description="Done."),
+            **self._success(),
             **{
                 (status, MEDIA_TYPE): OpenApiResponse(ProblemSerializer, description=_PROBLEMS[status])
                 for status in sorted(statuses)
             },
+        }
+
+    def _success(self) -> dict[Any, Any]:
+        view = self.view
+        if not view.success_media_type:
+            return {view.success_status: OpenApiResponse(view.response_serializer, description="Done.")}
+        return {
+            (view.success_status, view.success_media_type): OpenApiResponse(
+                OpenApiTypes.STR, description="Server-sent events."
+            ),
+            204: OpenApiResponse(description="You have had the last event already."),
         }
 
 

@@ -68,5 +68,9 @@ class AnswerThrottle(ScopeThrottle):
     scope = "stephooks-answer"
 
 
+class StreamThrottle(ScopeThrottle):
+    scope = "stephooks-stream"
+
+
 class TokenThrottle(ScopeThrottle):
     scope = "stephooks-token"

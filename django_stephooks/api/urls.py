@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-from . import answers, hooks, runs
+from . import answers, hooks, runs, streams
 from .base import NoSuchAddress
 
 app_name = "stephooks-api"
@@ -16,9 +16,11 @@ urlpatterns = [
     path("hooks/<uuid:public_id>/reject/", answers.Reject.as_view(), name="reject"),
     path("hooks/<uuid:public_id>/resume/", answers.Resume.as_view(), name="resume"),
     path("resume/<str:token>/", answers.ResumeByToken.as_view(), name="resume-by-token"),
+    path("stream/<str:token>/", streams.StreamByToken.as_view(), name="stream-by-token"),
     path("runs/", runs.RunList.as_view(), name="runs"),
     path("runs/<uuid:public_id>/", runs.RunDetail.as_view(), name="run"),
     path("runs/<uuid:public_id>/events/", runs.RunEvents.as_view(), name="events"),
+    path("runs/<uuid:public_id>/stream/", streams.RunStream.as_view(), name="stream"),
     path("runs/<uuid:public_id>/cancel/", runs.Cancel.as_view(), name="cancel"),
     path("runs/<uuid:public_id>/retry/", runs.Retry.as_view(), name="retry"),
     path("workflows/<str:name>/start/", runs.Start.as_view(), name="start"),

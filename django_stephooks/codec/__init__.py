@@ -16,10 +16,10 @@ from typing import Any
 from django_stephooks.exceptions import SerializationError
 
 from .classes import is_pydantic
-from .decoding import decode
-from .encoding import MAX_DEPTH, TAG, Refused, encode, encode_plain
+from .decoding import MAX_DEPTH_READ, TooDeep, decode, is_too_deep
+from .encoding import AROUND, MAX_DEPTH, TAG, Refused, encode, encode_plain
 
-__all__ = ["MAX_DEPTH", "Encoded", "dumps", "dumps_plain", "loads", "printable"]
+__all__ = ["MAX_DEPTH", "Encoded", "dumps", "dumps_plain", "dumps_whole", "loads", "printable"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNPRINTABLE = re.compile("[\x00\ud800-\udfff]")
@@ -45,6 +45,11 @@ def dumps(value: Any, *, root: str = "value", max_bytes: int | None = None, sett
     return _write(value, encode, root, max_bytes, setting)
 
 
+def dumps_whole(value: Any, *, root: str) -> str:
+    """Like `dumps`, for a whole column: a few levels may stand around the value that was given to us."""
+    return _write(value, encode, root, None, "", depth=-AROUND)
+
+
 def dumps_plain(value: Any, *, root: str = "payload", max_bytes: int | None = None, setting: str = "") -> str:
     """Like `dumps`, but only for what JSON itself has: dicts with string keys, lists, strings,
     finite numbers, bools, None. `loads` gives it back equal, whatever its keys are.
@@ -53,11 +58,19 @@ def dumps_plain(value: Any, *, root: str = "payload", max_bytes: int | None = No
 
 
 def loads(text: str) -> Any:
-    """The value that `dumps` or `dumps_plain` wrote; SerializationError if it can not be read."""
+    """The value that `dumps` or `dumps_plain` wrote; SerializationError if it can not be read.
+
+    Nothing is read that is nested much deeper than they would have written it.
+    """
     try:
         tree = json.loads(text)
-        return decode(tree) if f'"{TAG}"' in text else tree
-    except RecursionError:
+        if f'"{TAG}"' in text:
+            return decode(tree)
+        # So few brackets can not be too deep; most values are not walked through.
+        if text.count("[") + text.count("{") > MAX_DEPTH_READ and is_too_deep(tree):
+            raise TooDeep
+        return tree
+    except (RecursionError, TooDeep):
         raise SerializationError("A stored value is nested too deep to be read.") from None
     except SerializationError:
         raise
@@ -71,13 +84,30 @@ def printable(value: Any) -> Any:
     if isinstance(value, str):
         return _UNPRINTABLE.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {printable(key): printable(item) for key, item in value.items()}
-    for kind in (list, tuple, set, frozenset):
+        return {_printable_key(key): printable(item) for key, item in value.items()}
+    for kind in (list, tuple):
         if isinstance(value, kind):
             return kind(printable(item) for item in value)
+    for unordered in (set, frozenset):
+        if isinstance(value, unordered):
+            return unordered(_printable_key(item) for item in value)
     if is_pydantic(value):
         return printable({**value.__dict__, **(value.__pydantic_extra__ or {})})
     return value
+
+
+def _printable_key(value: Any) -> Any:
+    """A printable copy that can be a key or stand in a set; of a pydantic model, its text."""
+    shown = printable(value)
+    try:
+        hash(shown)
+    except TypeError:
+        try:
+            return printable(str(value))
+        except ValueError:
+            # Python writes only so many digits of an integer.
+            return type(value).__qualname__
+    return shown
 
 
 def _write(
@@ -86,9 +116,11 @@ def _write(
     root: str,
     max_bytes: int | None,
     setting: str,
+    *,
+    depth: int = 0,
 ) -> str:
     try:
-        text = _to_text(encoder(value, 0))
+        text = _to_text(encoder(value, depth))
     except Refused as refused:
         raise SerializationError(refused.sentence(root)) from None
     except RecursionError:

@@ -31,12 +31,21 @@ def load_class(path: str) -> type:
     names = qualname.split(".")
     if not all(name.isidentifier() for name in [*module_name.split("."), *names]):
         raise ImportError("This is not the path of a class.")
-    found: Any = sys.modules.get(module_name) or importlib.import_module(module_name)
+    found: Any = sys.modules.get(module_name) or _import(module_name)
     for name in names:
         found = getattr(found, "__dict__", {}).get(name)
     if not isinstance(found, type):
         raise ImportError(f"There is no class {qualname} in {module_name} (any more).")
     return found
+
+
+def _import(module_name: str) -> Any:
+    try:
+        return importlib.import_module(module_name)
+    except ImportError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ImportError(f"Importing {module_name} failed: {type(error).__name__}.") from error
 
 
 def is_pydantic(value: Any) -> bool:

@@ -25,6 +25,8 @@ from .refusals import not_plain, not_stored
 TAG = "$t"
 # A level of a value is up to three of its JSON, which Python parses recursively.
 MAX_DEPTH = 100
+# The journal puts a few levels around such a value.
+AROUND = 10
 
 # Python writes and reads only so many digits of an integer (sys.set_int_max_str_digits).
 _BIG = 1 << 2000

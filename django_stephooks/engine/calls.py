@@ -1,4 +1,4 @@
-"""The durable calls: what a step, a hook, a `once` or a `sleep` does when the code comes to it.
+"""The durable calls: what a step, a `once` or a `sleep` does when the code comes to it (hooks: `asking`).
 
 Each looks into the journal first and hands out what is recorded; the first that is not recorded
 really happens. They are generators for `driving` (or plain functions, where they call nothing of
@@ -14,13 +14,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from django_stephooks import codec
+from django_stephooks import codec, observers
 from django_stephooks.conf import app_settings
-from django_stephooks.exceptions import HookTimeoutError, StepHooksError
-from django_stephooks.models import Event, Hook
+from django_stephooks.exceptions import SerializationError, StepHooksError
+from django_stephooks.models import Event
 from django_stephooks.models.fields import Encoded
-from django_stephooks.payloads import to_python
-from django_stephooks.types import STEP_HOOK_TIMEOUT
 
 from . import failures, store
 from .driving import Durable, Invoke, a_moment, adrive, drive
@@ -53,8 +51,11 @@ def run_step(parent: Frame, step: Any, args: tuple[Any, ...], kwargs: dict[str, 
         turn.check_lease()
         result = None
         what = f"Step {call!r} of run {turn.run.pk}"
+        around = observers.around_step(turn.run, call, retrying.failed_attempts + 1 if retrying else 1)
         try:
-            result = yield Invoke(step.function, frame, args, kwargs, timeout=step.timeout, what=what)
+            result = yield Invoke(
+                step.body, frame, args, kwargs, timeout=step.timeout, what=what, around=around
+            )
         except GeneratorExit:
             raise  # its task was cancelled: nothing to record
         except BaseException as raised:  # noqa: BLE001  (sorted out below, signals first)
@@ -87,6 +88,7 @@ def end_attempt(frame: Frame, result: Any, error: BaseException | None) -> Outco
             error = unstorable
         else:
             outcome = Outcome(True, result)
+            turn.chunks.end_call(frame.call, frame.emitted)
             turn.event(Event.Type.STEP_COMPLETED, frame.call, Encoded(f'{{"result": {text}}}'))
             turn.end_step(frame, outcome)
             return outcome
@@ -125,70 +127,6 @@ def fail_attempt(frame: Frame, error: BaseException) -> Outcome:
     raise (frame.parent or frame).suspend()
 
 
-def ask(
-    frame: Frame,
-    hook: Hook,
-    *,
-    key: str | None,
-    timeout: timedelta | None,
-    on_created: Callable[[str], Any] | None,
-    payload_schema: Any,
-) -> Durable[Any]:
-    """`step_hook`: open the hook once, tell people once, and wait for the answer without a worker."""
-    turn = frame.turn
-    frame.gate()
-    call = frame.name_call(hook.name, key)
-    turn.come_to(call, "hook")
-    known = turn.journal.hooks.get(call)
-    if known is None:
-        turn.check_order(call)
-        turn.refuse_open_transaction(call)
-        hook.run, hook.call, hook.created_at = turn.run, call, timezone.now()
-        hook.expires_at = hook.created_at + timeout if timeout else None
-        turn.open_hook(hook)
-        turn.collect_deletions(frame)
-        if on_created is None and not turn.concurrent:
-            # Nobody can know its token yet, so it may be stored together with the suspension.
-            turn.waits_for.append(hook)
-            raise frame.suspend()
-        turn.flush()
-    else:
-        hook = turn.reopen(known) if known.status == Hook.Status.CANCELLED else known
-    untold = hook.status == Hook.Status.PENDING and hook.notified_at is None
-    # (A sibling that asks with the same key may be telling them right now.)
-    if untold and on_created is not None and call not in turn.going:
-        turn.check_lease()
-        try:
-            with turn.going_on(call):
-                yield Invoke(on_created, frame, (hook.token,))
-        except Exception as error:  # any failure of it: the step's retry policy applies
-            frame.error, frame.failed_at = error, call
-            raise SuspensionSignal from error
-        hook.notified_at = timezone.now()
-        turn.changes.notified.append(hook)
-        if turn.concurrent:
-            turn.flush()  # siblings may go on for long before the turn settles
-        frame.gate()
-        hook = turn.look_again(hook)
-    if hook.is_past_deadline(timezone.now()):
-        hook = turn.expire(hook)
-    if hook.status == Hook.Status.PENDING:
-        turn.waits_for.append(hook)
-        raise frame.suspend()
-    return answer_of(hook, payload_schema)
-
-
-def answer_of(hook: Hook, payload_schema: Any) -> Any:
-    """What `step_hook` returns, or raises, for a hook that is settled."""
-    if hook.status == Hook.Status.RECEIVED:
-        return hook.payload if payload_schema is None else to_python(payload_schema, hook.payload)
-    if hook.on_timeout == Hook.OnTimeout.RETURN:
-        return STEP_HOOK_TIMEOUT
-    raise HookTimeoutError(
-        f"Nobody answered hook {hook.name!r} of run {hook.run_id} before {hook.expires_at}."
-    )
-
-
 def run_once(
     frame: Frame,
     key: str,
@@ -211,15 +149,19 @@ def run_once(
         if frame.parent is None:
             turn.check_order(call)
         turn.check_lease()
+        before = frame.emitted
         with turn.going_on(call):
             result = yield Invoke(function, frame, args, kwargs)
             frame.gate()
             text = codec.dumps(result, root=f"once[{key}]")
-            outcome = Outcome(True, result)
+            outcome = Outcome(True, result, frame.emitted - before)
             turn.journal.outcomes[call] = outcome
-            turn.event(Event.Type.ONCE_COMPLETED, call, Encoded(f'{{"result": {text}}}'))
+            told = f', "emitted": {outcome.emitted}' if outcome.emitted else ""
+            turn.event(Event.Type.ONCE_COMPLETED, call, Encoded(f'{{"result": {text}{told}}}'))
             turn.collect_deletions(frame)
             turn.flush()
+    else:
+        frame.emitted += outcome.emitted
     return outcome.value
 
 
@@ -263,7 +205,14 @@ def load_checkpoint(frame: Frame) -> Any:
     # In its first turn a run has nothing stored but what was saved in this turn.
     if frame.checkpoint in ("deleted", "dropped") or not turn.has_checkpoints:
         return None
-    return store.load_checkpoint(turn.run, frame.call)
+    found, emitted = store.load_checkpoint(turn.run, frame.call) or (None, 0)
+    if isinstance(found, Encoded):
+        raise SerializationError(
+            f"The checkpoint of {frame.call!r} of run {turn.run.pk} can not be read any more: its class is "
+            "gone or has changed. Put it back and retry the run, or cancel the run."
+        )
+    frame.emitted = max(frame.emitted, emitted)
+    return found
 
 
 def _accepts_checkpoints(frame: Frame) -> bool:

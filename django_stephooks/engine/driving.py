@@ -12,6 +12,7 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -39,6 +40,8 @@ class Invoke:
     timeout: timedelta | None = None
     what: str = ""
     time_is_up: Callable[[], Exception] | None = None
+    # Entered right where the function is called: in its thread, or in its task.
+    around: AbstractContextManager[Any] = nullcontext()  # noqa: RUF009  (it has no state)
 
     def error(self) -> Exception:
         if self.time_is_up is not None:
@@ -46,7 +49,7 @@ class Invoke:
         return StepTimeoutError(f"{self.what} took longer than its timeout of {self.timeout}.")
 
     def call(self) -> Any:
-        with entered(self.frame):
+        with entered(self.frame), self.around:
             if self.is_async:
                 return async_to_sync(self._awaited)()
             with time_limit(self.timeout, self.error):
@@ -55,7 +58,8 @@ class Invoke:
     async def acall(self) -> Any:
         with entered(self.frame):
             if self.is_async:
-                return await self._awaited()
+                with self.around:
+                    return await self._awaited()
             return await sync_to_async(self.call)()
 
     @property

@@ -57,7 +57,7 @@ class Frame:
     """
 
     __slots__ = (
-        *("call", "checkpoint", "counts", "error", "failed_at"),
+        *("call", "checkpoint", "counts", "emitted", "error", "failed_at"),
         *("parent", "retries", "suspended", "turn"),
     )
 
@@ -72,6 +72,8 @@ class Frame:
         self.failed_at = ""
         # "unknown" until asked for or written in this turn; then "stored" or "deleted".
         self.checkpoint = "unknown"
+        # The number of its next chunk.
+        self.emitted = 0
 
     def name_call(self, name: str, key: str | None = None) -> str:
         """The name of the next call made here: `parent/name:n`, or `parent/name[key]`."""

@@ -18,6 +18,7 @@ class Outcome(NamedTuple):
 
     completed: bool
     value: Any  # the result; or the error, as `failures.describe` wrote it
+    emitted: int = 0  # how many chunks the function of a `once` emitted
 
 
 class Retrying(NamedTuple):
@@ -41,7 +42,14 @@ class Journal:
         self.unread: dict[str, str] = {}
         self._failed: list[str] = []
         for type, call, data in events:
-            self._read(type, call, data)
+            try:
+                self._read(type, call, data)
+            except (AttributeError, LookupError, TypeError):
+                # Not what this package writes: whoever changed it must not stop the worker.
+                raise SerializationError(
+                    f"What was recorded of {call!r} is not a {type} as it is written. "
+                    "Restore the row and retry the run, or cancel the run."
+                ) from None
         for call, hook in self.hooks.items():
             if hook.status == Hook.Status.CANCELLED or (
                 hook.status == Hook.Status.EXPIRED and not self.is_top(call)
@@ -57,7 +65,7 @@ class Journal:
         if type == T.STEP_STARTED:
             self.started.add(call)
         elif type in (T.STEP_COMPLETED, T.ONCE_COMPLETED):
-            self.outcomes[call] = Outcome(True, data["result"])
+            self.outcomes[call] = Outcome(True, data["result"], data.get("emitted", 0))
             self._note(call, "step" if type == T.STEP_COMPLETED else "once")
         elif type == T.STEP_FAILED:
             self.outcomes[call] = Outcome(False, data["error"])

@@ -22,6 +22,7 @@ from django.utils import timezone
 from django_stephooks.conf import app_settings
 from django_stephooks.durations import parse_duration
 from django_stephooks.models import Run
+from django_stephooks.models.run import handed_back
 from django_stephooks.models.transactions import write_alias
 
 logger = logging.getLogger("django_stephooks.engine")
@@ -96,6 +97,18 @@ def keep(run: Run, limit: timedelta) -> contextlib.AbstractContextManager[None]:
     if _keeper.pid != os.getpid():
         _keeper = Keeper()
     return _keeper.keep(run, limit)
+
+
+def hand_back() -> int:
+    """Let other workers go on at once with the runs of this process; its own turns are void from now on.
+
+    For a process that ends in the middle of them. Called from another thread than theirs; what they
+    hold locked when it ends is recovered when its lease ends.
+    """
+    # Without the lock: the thread that was stopped may be the one that has it.
+    held = [(held.run_id, held.turn) for held in tuple(_keeper.held)] if _keeper.pid == os.getpid() else []
+    runs = Run.objects.using(write_alias())
+    return sum(runs.filter(pk=run).held(turn).update(**handed_back(timezone.now())) for run, turn in held)
 
 
 def lease() -> timedelta:

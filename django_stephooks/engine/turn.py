@@ -14,14 +14,15 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connections
 from django.utils import timezone
 
-from django_stephooks import codec, signals
+from django_stephooks import codec, observers, signals
 from django_stephooks.exceptions import (
     NonDeterminismError,
     RunLostError,
@@ -31,14 +32,17 @@ from django_stephooks.exceptions import (
     UnknownWorkflowError,
 )
 from django_stephooks.models import Event, Hook, Run
+from django_stephooks.models.statements import Changes, Entry
 from django_stephooks.models.transactions import write_alias
 from django_stephooks.registry import get
 
 from . import calls, failures, lease, store
+from .chunks import Chunks
 from .driving import Invoke
 from .frames import Branch, Frame, SuspensionSignal, current_branch, holds_signal, start_branch
 from .journal import Journal, Outcome
 from .limits import shielded
+from .postponing import postpone
 from .retries import RetryPolicy
 
 logger = logging.getLogger("django_stephooks.engine")
@@ -46,27 +50,35 @@ logger = logging.getLogger("django_stephooks.engine")
 
 def run_turn(run: Run) -> None:
     """Make one turn on a run that was just claimed. Only a failure of the database itself is raised."""
-    try:
-        _run_turn(run)
-    except RunLostError:
-        logger.info(
-            "Run %s was taken over by another worker, or cancelled; turn %s is void.",
-            run.pk,
-            run.turn,
-        )
+    work = observers.TurnWork(run)
+    with observers.around_turn(work):
+        try:
+            work.outcome = _run_turn(run, began=time.monotonic())
+        except RunLostError:
+            work.outcome = "lost"
+            logger.info(
+                "Run %s was taken over by another worker, or cancelled; turn %s is void.",
+                run.pk,
+                run.turn,
+            )
 
 
-def _run_turn(run: Run) -> None:
+def _run_turn(run: Run, *, began: float) -> str:
+    """Returns what came of it: a `TurnWork.outcome`."""
     try:
         definition = get(run.workflow)
         journal = store.load(run) if run.turn > 1 else Journal()
+        _ = run.arguments  # decoded now: what it can not read fails no code of the project
     except (UnknownWorkflowError, SerializationError) as error:
-        store.fail(run, store.Changes(), error=failures.describe(error), now=timezone.now())
-        signals.send_after_commit(signals.run_finished, Run, using=write_alias(), run=run)
-        return
-    turn = Turn(run, definition, journal)
+        return postpone(run, error, facts=_facts(began))
+    turn = Turn(run, definition, journal, began=began)
     with lease.keep(run, definition.job_timeout):
-        contextvars.copy_context().run(turn.work)
+        return contextvars.copy_context().run(turn.work)
+
+
+def _facts(began: float) -> dict[str, Any]:
+    """What the event that ends a turn tells of it."""
+    return {"seconds": round(time.monotonic() - began, 4), **observers.carried()}
 
 
 class Turn:
@@ -76,11 +88,13 @@ class Turn:
     or the database failed. `waits_for` and `timers` are what a suspended run waits for.
     """
 
-    def __init__(self, run: Run, definition: Any, journal: Journal) -> None:
+    def __init__(self, run: Run, definition: Any, journal: Journal, *, began: float) -> None:
         self.run = run
+        self.began = began
         self.definition = definition
         self.journal = journal
-        self.changes = store.Changes()
+        self.changes = Changes()
+        self.chunks = Chunks(run)
         self.waits_for: list[Hook] = []
         self.timers: list[datetime] = []
         self.end: BaseException | None = None
@@ -96,8 +110,8 @@ class Turn:
 
     # --- working -------------------------------------------------------------------------------
 
-    def work(self) -> None:
-        """Call the function from the top, and settle what came of it."""
+    def work(self) -> str:
+        """Call the function from the top, and settle what came of it; returns what that was."""
         if self.run.turn > 1:
             self.event(Event.Type.RUN_RESUMED)
         root = Frame(self, "", parent=None, retries=RetryPolicy())
@@ -108,7 +122,9 @@ class Turn:
             result = self._call(root)
         except BaseException as raised:  # noqa: BLE001  (sorted out below)
             error = raised
-        self._settle(root, result, error)
+        outcome = self._settle(root, result, error)
+        self.chunks.close(outcome)
+        return outcome
 
     def _call(self, root: Frame) -> Any:
         definition, arguments = self.definition, dict(self.run.arguments)
@@ -124,7 +140,7 @@ class Turn:
         )
         return self.end
 
-    def _settle(self, root: Frame, result: Any, error: BaseException | None) -> None:
+    def _settle(self, root: Frame, result: Any, error: BaseException | None) -> str:
         if self.end is None and root.error is not None:
             try:
                 if outcome := calls.fail_attempt(root, root.error):
@@ -149,43 +165,49 @@ class Turn:
             raise error
         return self._complete(root, result, now)
 
-    def _complete(self, root: Frame, result: Any, now: datetime) -> None:
+    def _complete(self, root: Frame, result: Any, now: datetime) -> str:
         if unread := self.journal.first_unread(pending=False):
-            return self._fail(self._does_not_fit(unread, "finished without it"))
+            return self._fail(self.does_not_fit(unread, "finished without it"))
         try:
             text = codec.dumps(result, root="result")
         except SerializationError as error:
             return self._fail(error)
         self._end_hooks_below(root)
-        store.complete(self.run, self.changes, result=text, drop_checkpoints=self.has_checkpoints, now=now)
-        return self._tell_finished()
+        self.changes.drops_all_checkpoints = self.has_checkpoints
+        store.complete(self.run, self.changes, result=text, facts=_facts(self.began), now=now)
+        self._tell_finished()
+        return "completed"
 
-    def _suspend(self, root: Frame, now: datetime) -> None:
+    def _suspend(self, root: Frame, now: datetime) -> str:
         # Code that waits for its next attempt, or was cancelled by a sibling, may come to the rest later.
         cut_short = self.interrupted or bool(self.timers)
         if self.asked and not cut_short and (unread := self.journal.first_unread(pending=False)):
-            return self._fail(self._does_not_fit(unread, f"asked {self.asked[0]!r} instead"))
+            return self._fail(self.does_not_fit(unread, f"asked {self.asked[0]!r} instead"))
         new = list(self.changes.hooks)
-        store.suspend(
+        waits = store.suspend(
             self.run,
             self.changes,
             waits_for=self.waits_for,
             due_at=min(self.timers, default=None),
+            facts=_facts(self.began),
             now=now,
         )
         for hook in new:
             signals.send_after_commit(signals.hook_created, Hook, using=write_alias(), hook=hook)
+        return "suspended" if waits else "ready"
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> str:
         logger.warning("Run %s (%s) failed: %s", self.run.pk, self.run.workflow, type(error).__name__)
         store.fail(
             self.run,
             self.changes,
             error=failures.describe(error),
             calls=self._calls_that_failed(error),
+            facts=_facts(self.began),
             now=timezone.now(),
         )
         self._tell_finished()
+        return "failed"
 
     def _calls_that_failed(self, error: BaseException) -> list[str]:
         """Failures that the code caught and dealt with stay as they are when the run is retried."""
@@ -212,7 +234,7 @@ class Turn:
         self.journal.read(call)
         recorded = "hook" if call in self.journal.hooks else "step" if call in self.journal.outcomes else None
         if recorded and (recorded == "hook") != (what == "hook"):
-            self.stop(self._does_not_fit(call, f"has a {what} of that name now", recorded))
+            self.stop(self.does_not_fit(call, f"has a {what} of that name now", recorded))
         return self.journal.outcomes.get(call)
 
     def check_order(self, call: str) -> None:
@@ -221,14 +243,14 @@ class Turn:
         Only where code runs in one line; concurrent code is looked at when it settles.
         """
         if not self.concurrent and (unread := self.journal.first_unread(pending=True)):
-            self.stop(self._does_not_fit(unread, f"came to {call!r} instead"))
+            self.stop(self.does_not_fit(unread, f"came to {call!r} instead"))
 
     def check_answers_read(self, frame: Frame) -> None:
         """A step may not complete without having read what it was answered."""
         if unread := self.journal.first_unread_answer(frame.call):
-            self.stop(self._does_not_fit(unread, f"completed {frame.call!r} without it"))
+            self.stop(self.does_not_fit(unread, f"completed {frame.call!r} without it"))
 
-    def _does_not_fit(self, call: str, came: str, what: str | None = None) -> NonDeterminismError:
+    def does_not_fit(self, call: str, came: str, what: str | None = None) -> NonDeterminismError:
         what = what or self.journal.unread.get(call, "call")
         return NonDeterminismError(
             f"The code of {self.run.workflow} does not fit run {self.run.pk} any more: it recorded the "
@@ -270,25 +292,29 @@ class Turn:
         self.asked.append(hook.call)
         self.event(Event.Type.HOOK_CREATED, hook.call, {"expires_at": hook.expires_at})
 
-    def look_again(self, hook: Hook) -> Hook:
-        """The hook as it is now: it may have been answered since."""
-        fresh = store.reload_hook(hook)
-        fresh.notified_at = hook.notified_at
-        self.journal.hooks[hook.call] = fresh
-        return fresh
+    def look_again(self, hooks: Iterable[Hook]) -> None:
+        """At the hooks as they are now: they may have been answered since."""
+        told = {hook.call: hook.notified_at for hook in hooks}
+        for fresh in store.reload_hooks(hooks):
+            fresh.notified_at = told[fresh.call]
+            self.journal.hooks[fresh.call] = fresh
 
-    def expire(self, hook: Hook) -> Hook:
-        self._guarded(store.expire_hook, self.run, hook, now=timezone.now(), lease_until=self._lease_until())
-        return self.look_again(hook)
+    def expire(self, hooks: Sequence[Hook]) -> None:
+        self._guarded(
+            store.expire_hooks, self.run, hooks, now=timezone.now(), lease_until=self._lease_until()
+        )
+        self.look_again(hooks)
 
-    def reopen(self, hook: Hook) -> Hook:
-        self._guarded(store.reopen_hook, self.run, hook, now=timezone.now(), lease_until=self._lease_until())
-        return self.look_again(hook)
+    def reopen(self, hooks: Sequence[Hook]) -> None:
+        self._guarded(
+            store.reopen_hooks, self.run, hooks, now=timezone.now(), lease_until=self._lease_until()
+        )
+        self.look_again(hooks)
 
-    def refuse_open_transaction(self, call: str) -> None:
+    def refuse_open_transaction(self, call: str, what: str) -> None:
         if self._open_transactions() > self.depth:
             raise StepHooksError(
-                f"step_hook() was called inside transaction.atomic() ({call!r} of run {self.run.pk}). "
+                f"{what}() was called inside transaction.atomic() ({call!r} of run {self.run.pk}). "
                 "Waiting leaves the block and would roll back everything in it: ask before or after it."
             )
 
@@ -308,10 +334,7 @@ class Turn:
 
     def event(self, type: Event.Type, call: str = "", data: Any = None) -> None:
         """Written with the next `flush`, or when the turn settles."""
-        data = {} if data is None else data
-        self.changes.events.append(
-            Event(run=self.run, type=type, call=call, data=data, created_at=timezone.now())
-        )
+        self.changes.events.append(Entry(type, call, {} if data is None else data, timezone.now()))
 
     def collect_deletions(self, frame: Frame | None) -> None:
         """Checkpoints that this call and those around it deleted go with its next event."""
@@ -322,14 +345,9 @@ class Turn:
             frame = frame.parent
 
     def save_checkpoint(self, frame: Frame, text: str) -> None:
-        now = timezone.now()
+        now, until = timezone.now(), self._lease_until()
         self._guarded(
-            store.save_checkpoint,
-            self.run,
-            frame.call,
-            text,
-            now=now,
-            lease_until=self._lease_until(),
+            store.save_checkpoint, self.run, frame.call, text, frame.emitted, now=now, lease_until=until
         )
         frame.checkpoint = "stored"
         self.has_checkpoints = True
@@ -340,7 +358,7 @@ class Turn:
     def flush(self) -> None:
         """Write what is to be written now; when this returns, it is recorded."""
         if changes := self.changes:
-            self.changes = store.Changes()
+            self.changes = Changes()
             self._guarded(
                 store.record, self.run, changes, now=timezone.now(), lease_until=self._lease_until()
             )
@@ -371,7 +389,7 @@ class Turn:
         """
         if timezone.now() >= self.lease_until:
             self._guarded(
-                store.record, self.run, store.Changes(), now=timezone.now(), lease_until=self._lease_until()
+                store.record, self.run, Changes(), now=timezone.now(), lease_until=self._lease_until()
             )
 
     def _lease_until(self) -> datetime:

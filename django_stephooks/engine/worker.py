@@ -3,6 +3,7 @@
 One job advances many runs: it claims the ready runs of its queue one after the other until there
 are none, or its time budget is used. The bell that called it is coalesced (see `runtimes`), so it
 answers for everything that was ready when it came, and rings for a sibling while there is more.
+A process that is told to stop finishes the turn at hand and leaves the rest to others.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ def work(queue: str) -> int:
     turns = 0
     while advance(queue):
         turns += 1
-        if turns == 1 or time.monotonic() - started > budget:
-            if store.any_ready(queue):
-                runtime.ring(queue)
-            if time.monotonic() - started > budget:
-                break
+        last = time.monotonic() - started > budget or not runtime.may_go_on(queue)
+        if (turns == 1 or last) and store.any_ready(queue):
+            runtime.ring(queue)
+        if last:
+            break
     return turns
 
 

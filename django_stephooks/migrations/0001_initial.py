@@ -78,6 +78,7 @@ class Migration(migrations.Migration):
                 ('answered_by_label', models.CharField(blank=True, max_length=200, verbose_name='answered by')),
                 ('channel', models.CharField(blank=True, max_length=20, verbose_name='channel')),
                 ('token_version', models.PositiveIntegerField(default=1, verbose_name='token version')),
+                ('race', models.CharField(blank=True, editable=False, max_length=400, null=True, verbose_name='race')),
                 ('answered_by', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='answered by')),
                 ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='hooks', to='django_stephooks.run', verbose_name='run')),
             ],
@@ -106,11 +107,27 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Chunk',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.PositiveIntegerField(verbose_name='number')),
+                ('kind', models.CharField(max_length=10, verbose_name='kind')),
+                ('data', models.TextField(verbose_name='data')),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='chunks', to='django_stephooks.run', verbose_name='run')),
+            ],
+            options={
+                'verbose_name': 'chunk',
+                'verbose_name_plural': 'chunks',
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='StepCheckpoint',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('call', models.CharField(max_length=400, verbose_name='call')),
-                ('data', django_stephooks.models.fields.RecordField(verbose_name='data')),
+                ('data', django_stephooks.models.fields.CompressedRecordField(verbose_name='data')),
+                ('emitted', models.PositiveIntegerField(db_default=0, default=0, verbose_name='emitted')),
                 ('saved_at', models.DateTimeField(verbose_name='saved at')),
                 ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='checkpoints', to='django_stephooks.run', verbose_name='run')),
             ],
@@ -122,7 +139,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('due_at__isnull', False)), fields=['status', 'due_at'], name='stephooks_run_due_at'),
+            index=models.Index(condition=models.Q(('status', 'pending')), fields=['queue', 'due_at'], name='stephooks_run_ready'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('status', 'running'), models.Q(('due_at__isnull', False), ('status', 'suspended')), _connector='OR'), fields=['status', 'due_at', 'id'], name='stephooks_run_due_at'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('status__in', ('failed', 'cancelled'))), fields=['status', 'id'], name='stephooks_run_ended'),
         ),
         migrations.AddIndex(
             model_name='run',
@@ -138,7 +163,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='hook',
-            index=models.Index(condition=models.Q(('status', 'pending')), fields=['expires_at'], name='stephooks_hook_waiting'),
+            index=models.Index(condition=models.Q(('status', 'pending')), fields=['expires_at', 'id'], name='stephooks_hook_waiting'),
+        ),
+        migrations.AddIndex(
+            model_name='hook',
+            index=models.Index(condition=models.Q(('expires_at__isnull', False), ('on_timeout__in', ('raise', 'return')), ('status', 'pending')), fields=['expires_at', 'id', 'run'], name='stephooks_hook_deadline'),
+        ),
+        migrations.AddIndex(
+            model_name='hook',
+            index=models.Index(condition=models.Q(('status__in', ('expired', 'cancelled'))), fields=['status', 'id'], name='stephooks_hook_ended'),
         ),
         migrations.AddConstraint(
             model_name='hook',
@@ -147,6 +180,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='hook',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('settled_at', None), ('status', 'pending')), models.Q(('settled_at__isnull', False), ('status__in', ('received', 'expired', 'cancelled'))), _connector='OR'), name='stephooks_hook_settled'),
+        ),
+        migrations.AddConstraint(
+            model_name='chunk',
+            constraint=models.UniqueConstraint(fields=('run', 'number'), name='stephooks_chunk_number'),
         ),
         migrations.AddConstraint(
             model_name='stepcheckpoint',

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from .fields import RecordField
+from .fields import CompressedRecordField
 from .run import Run
 
 
@@ -20,7 +20,9 @@ class StepCheckpoint(models.Model):
         verbose_name=_("run"),
     )
     call = models.CharField(_("call"), max_length=400)
-    data = RecordField(_("data"))
+    data = CompressedRecordField(_("data"))
+    # How many chunks the step had emitted by then; what comes next goes on from there.
+    emitted = models.PositiveIntegerField(_("emitted"), default=0, db_default=0)
     saved_at = models.DateTimeField(_("saved at"))
 
     class Meta:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_stephooks import signals
+
 from .fields import RecordField
 from .run import Run
 
@@ -13,6 +15,11 @@ class EventQuerySet(models.QuerySet["Event"]):
     def journal(self) -> EventQuerySet:
         """What a later turn replays from, in order."""
         return self.filter(type__in=Event.REPLAYED).order_by("pk")
+
+    def record(self, *events: Event) -> None:
+        """Write them, and tell of them once that is committed."""
+        self.bulk_create(events)
+        signals.tell_recorded(events, using=self.db)
 
 
 class Event(models.Model):

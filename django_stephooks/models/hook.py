@@ -12,12 +12,25 @@ from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from django_stephooks import codec
 from django_stephooks.tokens import make_token
-from django_stephooks.types import SYSTEM_DEADLINE
+from django_stephooks.types import SYSTEM_DEADLINE, SYSTEM_RACE
 
 from .event import Event
-from .fields import RecordField
+from .fields import Encoded, RecordField
 from .run import Run
+
+
+def received(payload: Any, *, by: Any, label: str, channel: str, now: datetime) -> dict[str, Any]:
+    """What an answer does to the columns of a pending hook (`Statements.receive`)."""
+    return {
+        "status": Hook.Status.RECEIVED,
+        "payload": payload,
+        "answered_by_id": by,
+        "answered_by_label": label,
+        "channel": channel,
+        "settled_at": now,
+    }
 
 
 class HookQuerySet(models.QuerySet["Hook"]):
@@ -26,9 +39,14 @@ class HookQuerySet(models.QuerySet["Hook"]):
     def pending(self) -> HookQuerySet:
         return self.filter(status=Hook.Status.PENDING)
 
+    def with_deadline(self) -> HookQuerySet:
+        """Those that will expire if nobody answers."""
+        # What is named, and not what is left out, is what the partial index knows.
+        return self.pending().filter(expires_at__isnull=False, on_timeout__in=Hook.EXPIRING)
+
     def past_deadline(self, now: datetime) -> HookQuerySet:
         """Those that count as expired, whether or not a sweep has come by."""
-        return self.pending().filter(expires_at__lte=now).exclude(on_timeout=Hook.OnTimeout.SUSPEND)
+        return self.with_deadline().filter(expires_at__lte=now)
 
     def waiting(self, now: datetime) -> HookQuerySet:
         """Those that can be answered now."""
@@ -36,23 +54,17 @@ class HookQuerySet(models.QuerySet["Hook"]):
             Q(expires_at=None) | Q(expires_at__gt=now) | Q(on_timeout=Hook.OnTimeout.SUSPEND)
         )
 
+    def most_urgent(self) -> HookQuerySet:
+        """Soonest deadline first, then those without one by age: as the index has those that wait."""
+        return self.order_by(F("expires_at").asc(nulls_last=True), "pk")
+
     def waiting_first(self) -> HookQuerySet:
-        """Waiting ones first, soonest deadline first; the rest by what was settled last."""
+        """Waiting ones first, the most urgent first; the rest by what was settled last."""
         return self.order_by(
             models.Case(models.When(status=Hook.Status.PENDING, then=0), default=1),
-            F("expires_at").asc(nulls_last=True),
             F("settled_at").desc(nulls_last=True),
-            "-pk",
-        )
-
-    def receive(self, payload: Any, *, by: Any, label: str, channel: str, now: datetime) -> int:
-        return self.pending().update(
-            status=Hook.Status.RECEIVED,
-            payload=payload,
-            answered_by_id=by,
-            answered_by_label=label,
-            channel=channel,
-            settled_at=now,
+            F("expires_at").asc(nulls_last=True),
+            "pk",
         )
 
     def expire(self, *, now: datetime) -> list[Hook]:
@@ -64,20 +76,33 @@ class HookQuerySet(models.QuerySet["Hook"]):
         """Nobody waits for these any more. The caller holds their runs' rows."""
         return self.pending()._settle(Hook.Status.CANCELLED, "", {"reason": reason}, now)
 
+    def racing_with(self, hook: Hook) -> HookQuerySet:
+        """The others of its race; locked, for who holds the run's row and read before that."""
+        others = self.filter(run=hook.run_id, race=hook.race).exclude(pk=hook.pk)
+        return others.order_by("pk").select_for_update()
+
+    def lose_to(self, first: Hook, *, by: str, now: datetime) -> list[Hook]:
+        """Somebody else was asked too, and has answered. The caller holds the run's row."""
+        facts = {"reason": "another was answered first", "first": first.call, "by": by}
+        return self.pending()._settle(Hook.Status.CANCELLED, SYSTEM_RACE.label, facts, now)
+
     def _settle(self, status: Hook.Status, label: str, data: dict[str, Any], now: datetime) -> list[Hook]:
         hooks = list(self.only("pk", "run_id", "call", "name"))
         if hooks:
             pending = Hook.objects.using(self.db).filter(pk__in=[hook.pk for hook in hooks]).pending()
             pending.update(status=status, answered_by_label=label, settled_at=now)
-            Event.objects.using(self.db).bulk_create(
-                Event(
-                    run_id=hook.run_id,
-                    type=f"hook_{status}",
-                    call=hook.call,
-                    data=data,
-                    created_at=now,
+            told = Encoded(codec.dumps(data))
+            Event.objects.using(self.db).record(
+                *(
+                    Event(
+                        run_id=hook.run_id,
+                        type=f"hook_{status}",
+                        call=hook.call,
+                        data=told,
+                        created_at=now,
+                    )
+                    for hook in hooks
                 )
-                for hook in hooks
             )
         return hooks
 
@@ -92,7 +117,8 @@ class Hook(models.Model):
     """A question that a run asks a person, made by `step_hook()`.
 
     The deadline, `expires_at`, is fixed when the hook is made. `notified_at` is set once
-    `on_created` has finished. `settled_at` is when it was received, expired or cancelled.
+    `on_created` has finished. `settled_at` is when it was received, expired or cancelled. Hooks of a run
+    with the same `race` are asked at once, and the first answer cancels the others (`wait_first`).
     """
 
     class Status(models.TextChoices):
@@ -105,6 +131,8 @@ class Hook(models.Model):
         RAISE = "raise", _("raise an error")
         RETURN = "return", _("go on without an answer")
         SUSPEND = "suspend", _("keep waiting")
+
+    EXPIRING = (OnTimeout.RAISE, OnTimeout.RETURN)
 
     public_id = models.UUIDField(_("public id"), default=uuid.uuid4, unique=True, editable=False)
     run = models.ForeignKey(
@@ -138,6 +166,8 @@ class Hook(models.Model):
     answered_by_label = models.CharField(_("answered by"), max_length=200, blank=True)
     channel = models.CharField(_("channel"), max_length=20, blank=True)
     token_version = models.PositiveIntegerField(_("token version"), default=1)
+    # Absent for almost all, and costs nothing then.
+    race = models.CharField(_("race"), max_length=400, null=True, blank=True, editable=False)
 
     objects = HookQuerySet.as_manager()
 
@@ -158,7 +188,24 @@ class Hook(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["expires_at"], name="stephooks_hook_waiting", condition=Q(status="pending")),
+            # For lists: what waits, the most urgent first.
+            models.Index(
+                fields=["expires_at", "id"],
+                name="stephooks_hook_waiting",
+                condition=Q(status="pending"),
+            ),
+            # For the sweep, which else would walk over all that stay open behind their deadline.
+            models.Index(
+                fields=["expires_at", "id", "run"],
+                name="stephooks_hook_deadline",
+                condition=Q(status="pending", on_timeout__in=("raise", "return"), expires_at__isnull=False),
+            ),
+            # For lists: what is rare among millions. A hook that is answered never comes in here.
+            models.Index(
+                fields=["status", "id"],
+                name="stephooks_hook_ended",
+                condition=Q(status__in=("expired", "cancelled")),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -15,9 +15,38 @@ from django.utils.translation import gettext_lazy as _
 
 from .fields import RecordField
 
+# What a turn does to the columns of the run that it holds (`Statements.settle`).
+
+
+def leased(until: datetime) -> dict[str, Any]:
+    return {"due_at": until}
+
+
+def suspended(due_at: datetime | None) -> dict[str, Any]:
+    return {"status": Run.Status.SUSPENDED, "due_at": due_at, "recoveries": 0}
+
+
+def handed_back(now: datetime) -> dict[str, Any]:
+    """Ready again at once: the turn ends although there is more to do."""
+    return {"status": Run.Status.PENDING, "due_at": now}
+
+
+def completed(result: Any, now: datetime) -> dict[str, Any]:
+    return {
+        "status": Run.Status.COMPLETED,
+        "due_at": None,
+        "finished_at": now,
+        "result": result,
+        "error": None,
+    }
+
+
+def failed(error: Any, now: datetime) -> dict[str, Any]:
+    return {"status": Run.Status.FAILED, "due_at": None, "finished_at": now, "error": error}
+
 
 class RunQuerySet(models.QuerySet["Run"]):
-    """Questions about runs, and every change of `Run.status`.
+    """Questions about runs, and the changes of `Run.status` from outside a turn.
 
     A change is one conditional UPDATE, so it is right on databases without row locks too;
     it returns the number of rows that it changed.
@@ -29,11 +58,17 @@ class RunQuerySet(models.QuerySet["Run"]):
     def ready(self) -> RunQuerySet:
         return self.filter(status=Run.Status.PENDING)
 
+    def with_timer(self) -> RunQuerySet:
+        return self.filter(status=Run.Status.SUSPENDED, due_at__isnull=False)
+
     def timers_due(self, now: datetime) -> RunQuerySet:
-        return self.filter(status=Run.Status.SUSPENDED, due_at__lte=now)
+        return self.with_timer().filter(due_at__lte=now)
+
+    def leased(self) -> RunQuerySet:
+        return self.filter(status=Run.Status.RUNNING)
 
     def lease_ended(self, now: datetime) -> RunQuerySet:
-        return self.filter(status=Run.Status.RUNNING, due_at__lte=now)
+        return self.leased().filter(due_at__lte=now)
 
     def held(self, turn: int) -> RunQuerySet:
         """The rows of which this turn still is the one: the fence of every write."""
@@ -45,14 +80,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         )
 
     def extend_lease(self, turn: int, *, lease_until: datetime) -> int:
-        return self.held(turn).update(due_at=lease_until)
-
-    def suspend(self, turn: int, *, due_at: datetime | None) -> int:
-        return self.held(turn).update(status=Run.Status.SUSPENDED, due_at=due_at, recoveries=0)
-
-    def hand_back(self, turn: int, *, now: datetime) -> int:
-        """Ready again at once: a turn that ends although there is more to do."""
-        return self.held(turn).update(status=Run.Status.PENDING, due_at=now)
+        return self.held(turn).update(**leased(lease_until))
 
     def make_ready(self, now: datetime) -> int:
         return self.filter(status=Run.Status.SUSPENDED).update(status=Run.Status.PENDING, due_at=now)
@@ -62,13 +90,8 @@ class RunQuerySet(models.QuerySet["Run"]):
             status=Run.Status.PENDING, due_at=now, recoveries=F("recoveries") + 1
         )
 
-    def complete(self, turn: int, *, result: Any, now: datetime) -> int:
-        return self.held(turn).update(
-            status=Run.Status.COMPLETED, due_at=None, finished_at=now, result=result, error=None
-        )
-
     def fail(self, *, error: Any, now: datetime) -> int:
-        return self.active().update(status=Run.Status.FAILED, due_at=None, finished_at=now, error=error)
+        return self.active().update(**failed(error, now))
 
     def cancel(self, *, now: datetime) -> int:
         return self.filter(status__in=(*Run.ACTIVE, Run.Status.FAILED)).update(
@@ -155,10 +178,24 @@ class Run(models.Model):
             ),
         ]
         indexes = [
+            # For the claim: who is ready in a queue, oldest first, however many are in another one.
+            # The status is no column: PostgreSQL does not look for what the condition says already.
             models.Index(
-                fields=["status", "due_at"],
+                fields=["queue", "due_at"],
+                name="stephooks_run_ready",
+                condition=Q(status="pending"),
+            ),
+            # For the sweep: leases and timers, and nothing that waits for people.
+            models.Index(
+                fields=["status", "due_at", "id"],
                 name="stephooks_run_due_at",
-                condition=Q(due_at__isnull=False),
+                condition=Q(status="running") | Q(status="suspended", due_at__isnull=False),
+            ),
+            # For lists: what is rare among millions. A run that goes well never comes in here.
+            models.Index(
+                fields=["status", "id"],
+                name="stephooks_run_ended",
+                condition=Q(status__in=("failed", "cancelled")),
             ),
             models.Index(
                 fields=["subject_type", "subject_id"],

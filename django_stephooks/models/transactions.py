@@ -35,25 +35,35 @@ def is_transient(error: OperationalError) -> bool:
     return bool(error.args) and (error.args[0] in MYSQL_ERRORS or "database is locked" in str(error.args[0]))
 
 
-def transact(function: Callable[P, R]) -> Callable[P, R]:
-    """Run the function in one transaction; again if it lost a deadlock and the transaction is our own.
+def retried(function: Callable[P, R]) -> Callable[P, R]:
+    """Call the function again if it lost a deadlock and the transaction is its own.
 
     Inside a transaction of the caller the error goes to the caller: the whole of it is lost.
     """
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        using = write_alias()
         attempt = 1
         while True:
             try:
-                with transaction.atomic(using=using):
-                    return function(*args, **kwargs)
+                return function(*args, **kwargs)
             except OperationalError as error:
-                if connections[using].in_atomic_block or attempt >= ATTEMPTS or not is_transient(error):
+                ours = not connections[write_alias()].in_atomic_block
+                if not ours or attempt >= ATTEMPTS or not is_transient(error):
                     raise
             # Jitter, or the same transactions meet again.
             time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311
             attempt += 1
 
     return wrapped
+
+
+def transact(function: Callable[P, R]) -> Callable[P, R]:
+    """Run the function in one transaction; again if it lost a deadlock and the transaction is our own."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with transaction.atomic(using=write_alias()):
+            return function(*args, **kwargs)
+
+    return retried(wrapped)

@@ -15,7 +15,7 @@ from django_stephooks.exceptions import (
     StepHooksError,
 )
 from django_stephooks.models import Hook
-from django_stephooks.services.rules import approval, at
+from django_stephooks.services.rules import approval, at, has_lost_race
 
 from .values import printable_text
 
@@ -37,6 +37,10 @@ def kindly(error: type[StepHooksError] | None, reason: str, hook: Hook) -> str:
     if error is HookExpiredError:
         return _("The deadline passed at %(when)s and nobody had answered: it is too late now.") % {
             "when": at(hook.expires_at)
+        }
+    if error is HookCancelledError and has_lost_race(hook):
+        return _("Somebody else was asked too, and answered first, %(when)s: nothing is left to do here.") % {
+            "when": how_long_ago(hook.settled_at)
         }
     if error is HookCancelledError:
         return _("This is no longer asked: the run is %(status)s.") % {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
+from itertools import accumulate
 from typing import Any
 
 from django.utils.translation import ngettext
@@ -15,6 +16,9 @@ from .values import MAX_ITEMS, Shown, printable_text, show
 # Comparing takes the product of the two lengths.
 MAX_LINES = 3_000
 MAX_WORDS = 1_500
+# What finding the words that two texts share may take, for all texts of a page together: looks at pairs
+# of equal words. That many take about a second; MAX_WORDS of natural text take a sixth of it.
+MAX_LOOKS = 20_000_000
 # Texts that have less in common than this are easier to read one after the other.
 MIN_LIKENESS = 0.3
 # Lines that are left standing before and after a change.
@@ -54,18 +58,50 @@ class Diff:
 _GONE = object()
 
 
+class TooMuchEffort(Exception):
+    """Comparing the words of this page has taken long enough."""
+
+
+class Effort:
+    """What is left of the looks that a page may take."""
+
+    def __init__(self) -> None:
+        self.left = MAX_LOOKS
+
+    def spend(self, looks: int) -> None:
+        self.left -= looks
+        if self.left < 0:
+            raise TooMuchEffort
+
+
+class BoundedMatcher(SequenceMatcher[str]):
+    """Words that keep coming back can take the cube of their number: it counts, and gives up."""
+
+    def __init__(self, one: list[str], other: list[str], effort: Effort) -> None:
+        super().__init__(None, one, other, autojunk=False)
+        self.effort = effort
+        places: dict[str, list[int]] = self.b2j  # type: ignore[attr-defined]
+        self.looks = [0, *accumulate(len(places.get(word, ())) + 1 for word in one)]
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        self.effort.spend(self.looks[-1 if ahi is None else ahi] - self.looks[alo])
+        return super().find_longest_match(alo, ahi, blo, bhi)
+
+
 def compare(before: Any, after: Any) -> Diff:
     """The two sides as rows."""
     rows: list[Row] = []
     same: list[tuple[str, Shown]] = []
-    more = 0
+    more, effort = 0, Effort()
     for name, old, new in _pairs(before, after, ""):
         if len(rows) + len(same) >= MAX_ITEMS:
             more += 1
         elif _equal(old, new):
             same.append((name, show(new)))
         else:
-            rows.append(_row(name, old, new))
+            rows.append(_row(name, old, new, effort))
     return Diff(rows=tuple(rows), same=tuple(same), more=more)
 
 
@@ -84,12 +120,12 @@ def _equal(old: Any, new: Any) -> bool:
     return type(old) is type(new) and bool(old == new)
 
 
-def _row(name: str, old: Any, new: Any) -> Row:
+def _row(name: str, old: Any, new: Any, effort: Effort) -> Row:
     if isinstance(old, str) and isinstance(new, str) and old and new:
-        return Row(name=name, pieces=tuple(compare_texts(printable_text(old), printable_text(new))))
+        return Row(name=name, pieces=tuple(compare_texts(printable_text(old), printable_text(new), effort)))
     if _are_words(old) and _are_words(new):
-        sides = ["\n".join(map(printable_text, side)) for side in (old, new)]
-        return Row(name=name, pieces=tuple(compare_texts(*sides)))
+        one, other = ("\n".join(map(printable_text, side)) for side in (old, new))
+        return Row(name=name, pieces=tuple(compare_texts(one, other, effort)))
     return Row(
         name=name,
         before=None if old is _GONE else show(old),
@@ -101,8 +137,9 @@ def _are_words(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(item, str) for item in value)
 
 
-def compare_texts(old: str, new: str) -> list[Piece]:
-    """Line by line, and word by word within the lines that changed."""
+def compare_texts(old: str, new: str, effort: Effort | None = None) -> list[Piece]:
+    """Line by line, and word by word within the lines that changed, as far as the effort goes."""
+    effort = effort or Effort()
     one, other = old.splitlines(keepends=True), new.splitlines(keepends=True)
     if max(len(one), len(other)) > MAX_LINES:
         return _replaced(old, new)
@@ -112,7 +149,7 @@ def compare_texts(old: str, new: str) -> list[Piece]:
         if code == "equal":
             pieces += _unchanged(other[k:m], is_first=number == 0, is_last=number == len(codes) - 1)
         else:
-            pieces += _changed("".join(one[i:j]), "".join(other[k:m]))
+            pieces += _changed("".join(one[i:j]), "".join(other[k:m]), effort)
     return pieces
 
 
@@ -135,12 +172,16 @@ def _replaced(old: str, new: str) -> list[Piece]:
     return [Piece(kind=kind, text=text) for kind, text in (("del", old), ("ins", new)) if text]
 
 
-def _changed(old: str, new: str) -> list[Piece]:
+def _changed(old: str, new: str, effort: Effort) -> list[Piece]:
     one, other = _WORD.findall(old), _WORD.findall(new)
     if max(len(one), len(other)) > MAX_WORDS:
         return _replaced(old, new)
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
-    if matcher.ratio() < MIN_LIKENESS:
+    matcher = BoundedMatcher(one, other, effort)
+    try:
+        likeness = matcher.ratio()
+    except TooMuchEffort:
+        return _replaced(old, new)
+    if likeness < MIN_LIKENESS:
         return _replaced(old, new)
     pieces: list[Piece] = []
     gone = come = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.utils import formats, timezone
+from django.utils import formats
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
@@ -13,12 +13,14 @@ from django.utils.translation import gettext as _
 
 from django_stephooks.models import Hook, Run
 
+from .values import local_time
+
 
 def moment(value: datetime | None) -> str:
     """A time for people and, in its attribute, for machines."""
     if value is None:
         return "-"
-    local = timezone.localtime(value) if timezone.is_aware(value) else value
+    local = local_time(value)
     return format_html(
         '<time datetime="{}">{}</time>', local.isoformat(), formats.date_format(local, "DATETIME_FORMAT")
     )

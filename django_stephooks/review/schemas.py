@@ -66,8 +66,7 @@ def properties_of(schema: Any) -> dict[str, Asked] | None:
     """The properties of a model, or None if it can only be asked for as a whole."""
     try:
         document = schema.model_json_schema()
-    except (RuntimeError, NameError, TypeError, ValueError):
-        # Pydantic's errors about types that JSON Schema has no words for.
+    except Exception:  # noqa: BLE001  (a model may have types that JSON Schema has no words for)
         return None
     definitions = document.get("$defs", {})
     document = _resolved(document, definitions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +33,7 @@ TELLING = (
     T.STEP_WARNED,
     T.TIMER_STARTED,
     T.HOOK_RECEIVED,
+    T.HOOK_CANCELLED,
     T.LINKS_REVOKED,
 )
 
@@ -52,10 +53,11 @@ class Line:
     is_present: bool = False
 
 
-def tell(run: Run, hooks: Mapping[str, Hook]) -> tuple[list[Line], bool]:
+def tell(run: Run, hooks: Mapping[str, Hook], *, with_tracebacks: bool) -> tuple[list[Line], bool]:
     """The last MAX_LINES things that happened, in order, and whether there are earlier ones.
 
-    `hooks` are the run's hooks by call.
+    `hooks` are the run's hooks by call. Tracebacks show the project's code: they are for those who look
+    after runs, not for everybody who is asked something.
     """
     newest = run.events.order_by("-pk").defer("data")[: MAX_LINES + 1]
     events = list(newest)[::-1]
@@ -70,6 +72,8 @@ def tell(run: Run, hooks: Mapping[str, Hook]) -> tuple[list[Line], bool]:
         _line(event, data.get(event.pk, {}), hooks.get(event.call), is_present=event.pk == present)
         for event in events
     ]
+    if not with_tracebacks:
+        lines = [replace(line, traceback="") for line in lines]
     return lines, is_cut
 
 
@@ -84,6 +88,8 @@ def _line(event: Event, data: dict[str, Any], hook: Hook | None, *, is_present: 
     error = data["error"] if isinstance(data.get("error"), dict) else {}
     actor = data.get("by") or (SYSTEM_DEADLINE.label if event.type == T.HOOK_EXPIRED else "")
     quote = data.get("reason") or ""
+    if event.type == T.HOOK_CANCELLED:
+        quote = ""  # nobody said that
     if event.type == T.HOOK_RECEIVED and hook is not None:
         quote = comment_of(hook)
     due_at = data.get("due_at")
@@ -105,6 +111,8 @@ def _note(data: dict[str, Any], error: dict[str, Any]) -> str:
         return describe(error or data)
     if channel := data.get("channel"):
         return _("through: %(channel)s") % {"channel": channel}
+    if first := data.get("first"):
+        return _("answered first: %(call)s") % {"call": first}
     again = data.get("sent_again")
     if isinstance(again, int) and again:
         return ngettext("%(count)d new link sent", "%(count)d new links sent", again) % {"count": again}

@@ -53,6 +53,14 @@ def printable_text(value: Any) -> str:
     return str(codec.printable(str(value)))
 
 
+def local_time(value: datetime) -> datetime:
+    """On the clock of the reader; the first and last hours of all time are on none but their own."""
+    try:
+        return timezone.localtime(value) if timezone.is_aware(value) else value
+    except OverflowError:
+        return value
+
+
 def read(row: Model, name: str) -> Shown:
     """A recorded column of a row, or a note that it can not be read."""
     try:
@@ -109,7 +117,7 @@ def _as_text(value: Any) -> str:
         size = ngettext("%(count)d byte", "%(count)d bytes", len(value)) % {"count": len(value)}
         return f"{size}: {value[:32].hex(' ')}{' …' if len(value) > 32 else ''}"
     if isinstance(value, datetime):
-        return timezone.localtime(value).isoformat(" ")
+        return local_time(value).isoformat(" ")
     if isinstance(value, date):
         return formats.date_format(value)
     if isinstance(value, time):

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
+from django.db import connections
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import QueryDict
@@ -55,7 +56,18 @@ METHODS = ("GET", "HEAD", "OPTIONS", "POST")
 @csrf_exempt
 def review(request: HttpRequest, text: str) -> HttpResponse:
     """Show the question that a link leads to, and take its answer."""
-    response = _respond(request, text)
+    try:
+        response = _respond(request, text)
+    except Exception:  # whatever it is, such as a database that is away
+        # Django would log it together with the address, and a link belongs in no log.
+        logger.exception("The page of a link could not be shown.")
+        _undo_the_request()
+        response = _message(
+            request,
+            503,
+            _("This does not work right now"),
+            _("Open the link again in a while. It will say whether your answer has arrived."),
+        )
     headers = {
         "Cache-Control": "no-store",
         "Referrer-Policy": "same-origin",
@@ -65,9 +77,16 @@ def review(request: HttpRequest, text: str) -> HttpResponse:
     }
     for name, value in headers.items():
         response.headers.setdefault(name, value)
-    # Django logs the path of every 4xx, and a link belongs in no log.
+    # Django logs the path of every error, likewise.
     response._has_been_logged = True  # type: ignore[attr-defined]
     return response
+
+
+def _undo_the_request() -> None:
+    """What Django does for an exception that leaves a view, under ATOMIC_REQUESTS."""
+    for connection in connections.all(initialized_only=True):
+        if connection.in_atomic_block and connection.settings_dict["ATOMIC_REQUESTS"]:
+            connection.set_rollback(True)
 
 
 def _content_policy() -> str:

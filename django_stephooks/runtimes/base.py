@@ -12,7 +12,7 @@ import itertools
 import logging
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from django.core.exceptions import ImproperlyConfigured
@@ -21,10 +21,16 @@ from django.utils.module_loading import import_string
 
 from django_stephooks.conf import app_settings
 
+if TYPE_CHECKING:
+    from django_stephooks.models import Run
+
+    from .streams import Stream
+
 logger = logging.getLogger("django_stephooks")
 
 # By name, because the engine rings bells and so may not be imported by those who answer them.
 WORK = "django_stephooks.engine.worker.work"
+HAND_BACK = "django_stephooks.engine.lease.hand_back"
 
 RUNTIMES = {
     "rq": "django_stephooks.runtimes.rq.RQRuntime",
@@ -50,8 +56,22 @@ class Runtime:
         """For the doctor: what is (not) as it should be for this queue: ok or not, about what, a sentence."""
         yield True, f"queue {queue}", f"{type(self).__name__}, which needs no worker"
 
+    def stream(self, run: Run) -> Stream:
+        """Where what this run emits is kept for those who watch it."""
+        # Imported late: whoever names a runtime in the settings may do so before models may be imported.
+        from .streams import DatabaseStream
+
+        return DatabaseStream(run)
+
     def picked_up(self, queue: str) -> None:
         """Somebody is about to look for ready runs: what is rung from now on is a new bell."""
+
+    def may_go_on(self, queue: str) -> bool:
+        """Asked after each turn: may this process take another run, or is it told to stop?
+
+        If not, the bell is rung for what is still ready, and `WORK` returns.
+        """
+        return True
 
 
 def get_runtime() -> Runtime:

@@ -17,7 +17,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -30,7 +30,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 from redis.retry import Retry
-from rq import Queue, Worker
+from rq import Queue, Worker, get_current_job
 from rq.exceptions import DuplicateJobError
 from rq.utils import as_text
 
@@ -38,6 +38,12 @@ from django_stephooks.conf import app_settings
 
 from .base import WORK, Runtime
 from .inline import InlineRuntime
+
+if TYPE_CHECKING:
+    from django_stephooks.models import Run
+
+    from .streams import Stream
+    from .worker import TurnWorker
 
 logger = logging.getLogger("django_stephooks")
 
@@ -52,6 +58,9 @@ ANSWER_SECONDS = 2
 # … and after an error the process leaves Redis alone for ten times as long as the error took.
 QUIET_FACTOR = 10
 QUIET_SECONDS = (1, 30)
+
+# A job that makes many turns asks this often whether its `rqworker` was told to stop meanwhile.
+ASK_WORKER_SECONDS = 0.25
 
 
 class RQRuntime(Runtime):
@@ -70,6 +79,14 @@ class RQRuntime(Runtime):
         # Also in a quiet period: a key left behind would silence this queue until the next sweep.
         self._try(self._picked_up, queue, even_if_quiet=True)
 
+    def may_go_on(self, queue: str) -> bool:
+        return _process().may_go_on()
+
+    def stream(self, run: Run) -> Stream:
+        from .redis_streams import RedisStream
+
+        return RedisStream(run)
+
     def diagnose(self, queue: str) -> Iterator[tuple[bool, str, str]]:
         subject = f"queue {queue}"
         try:
@@ -85,7 +102,7 @@ class RQRuntime(Runtime):
             if workers or not rq_queue.is_async:
                 yield True, subject, f"{workers} workers, {len(rq_queue)} jobs waiting"
             else:
-                yield False, subject, f"Nobody works on it. Start `manage.py rqworker {queue}`."
+                yield False, subject, f"Nobody works on it. Start `manage.py stephooks_worker {queue}`."
             if queue == app_settings.QUEUE:
                 todo = "None is running. Start `manage.py stephooks_scheduler`, unless something else sweeps."
                 yield bool(schedulers), "scheduler", "running" if schedulers else todo
@@ -117,16 +134,11 @@ class RQRuntime(Runtime):
             rq_queue.connection.delete(_key(queue))
 
     def _try(self, action: Callable[[str], None], queue: str, *, even_if_quiet: bool = False) -> None:
-        process = _process()
-        began = time.monotonic()
-        if began < process.quiet_until.get(queue, 0) and not even_if_quiet:
-            return
         try:
-            action(queue)
+            with unless_quiet(queue) as quiet:
+                if even_if_quiet or not quiet:
+                    action(queue)
         except RedisError as error:
-            ended = time.monotonic()
-            shortest, longest = QUIET_SECONDS
-            process.quiet_until[queue] = ended + min(max(shortest, QUIET_FACTOR * (ended - began)), longest)
             # Only the kind of error: its text may hold an address or a password.
             logger.warning(
                 "Redis could not be told about work in queue %r (%s). "
@@ -179,6 +191,20 @@ def _with_fresh_connections(function: Callable[[], Any]) -> None:
         close_old_connections()
 
 
+@contextlib.contextmanager
+def unless_quiet(about: str) -> Iterator[bool]:
+    """Gives whether Redis is to be left alone, after an error that was met in such a block about the same."""
+    process = _process()
+    began = time.monotonic()
+    try:
+        yield began < process.quiet_until.get(about, 0)
+    except RedisError:
+        ended = time.monotonic()
+        shortest, longest = QUIET_SECONDS
+        process.quiet_until[about] = ended + min(max(shortest, QUIET_FACTOR * (ended - began)), longest)
+        raise
+
+
 def open_queue(name: str) -> Queue:
     """The RQ queue of this name, over this process's one connection to its Redis."""
     return _process().open(name)
@@ -190,11 +216,28 @@ class _Process:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.quiet_until: dict[str, float] = {}
+        self.worker: TurnWorker | None = None
+        self.ask_worker_at = 0.0
         self._prefix = secrets.token_hex(6)
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._clients: list[tuple[dict[str, Any], Redis]] = []
         self._queues: dict[str, tuple[dict[str, Any], Queue]] = {}
+
+    def may_go_on(self) -> bool:
+        """Whether the worker that this process belongs to has not been told to stop."""
+        if self.worker is not None:
+            return self.worker.may_go_on()
+        job = get_current_job()
+        if job is None or time.monotonic() < self.ask_worker_at:
+            return True
+        self.ask_worker_at = time.monotonic() + ASK_WORKER_SECONDS
+        # The signal came to `rqworker` itself, which may be the parent of this process.
+        key = f"{Worker.redis_worker_namespace_prefix}{job.worker_name}"
+        try:
+            return not job.connection.hexists(key, "shutdown_requested_date")
+        except RedisError:
+            return True
 
     def new_job_id(self) -> str:
         return f"stephooks-bell-{self._prefix}-{next(self._numbers)}"
@@ -241,13 +284,26 @@ def connect(config: dict[str, Any]) -> Redis:
         client.connection_pool.connection_kwargs.update(
             socket_connect_timeout=CONNECT_SECONDS,
             socket_timeout=ANSWER_SECONDS,
-            # redis-py retries ten times with growing pauses. One try more is right: the server may
-            # have closed a connection that was idle.
-            retry=Retry(NoBackoff(), 1, (RedisConnectionError,)),
-            retry_on_error=[],
-            retry_on_timeout=False,
+            **one_try_more(),
         )
     return client
+
+
+def one_try_more() -> dict[str, Any]:
+    """How a client deals with errors; redis-py would try ten times with growing pauses.
+
+    One try more is right: the server may have closed a connection that was idle.
+    """
+    return {
+        "retry": Retry(NoBackoff(), 1, (RedisConnectionError,)),
+        "retry_on_error": [],
+        "retry_on_timeout": False,
+    }
+
+
+def let_decide(worker: TurnWorker | None) -> None:
+    """From now on this worker says whether the jobs of this process may go on with further runs."""
+    _process().worker = worker
 
 
 _here = _Process()

@@ -1,5 +1,8 @@
 """rq-scheduler, hardened: the clock that makes the sweep happen, whatever Redis goes through.
 
+It looks into the database for the next deadline, so the sweep comes at that moment and not only at
+each interval. Workers sweep; while they are all busy, or down, the scheduler does it itself.
+
 Run by `manage.py stephooks_scheduler`, or by plain `manage.py rqscheduler` with
 
     RQ = {"SCHEDULER_CLASS": "django_stephooks.runtimes.scheduler.SweepScheduler"}
@@ -19,6 +22,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+import django.db
+from django.db import close_old_connections
+from django.utils.module_loading import import_string
 from django_rq.queues import DjangoScheduler
 from redis import Redis
 from redis.exceptions import RedisError, ResponseError
@@ -34,7 +40,13 @@ from . import rq
 
 logger = logging.getLogger("django_stephooks")
 
+# By name, as the sweep is: runtimes may not import services.
+UNTIL_DUE = "django_stephooks.services.sweep.seconds_until_due"
+
 SWEEP_ID = "stephooks-sweep"
+# How often it is looked whether something is due before the next interval, and how often at most.
+LOOK_SECONDS = 1
+LEAST_SECONDS = 0.25
 # A killed scheduler's lock is gone after this long; a working one keeps renewing it.
 LOCK_SECONDS = 10
 LONGEST_PAUSE = 5
@@ -61,6 +73,7 @@ class SweepScheduler(DjangoScheduler):
         super().__init__(queue_name, queue, interval, connection, *args, **kwargs)
         self._lock_token = uuid4().hex.encode()
         self._lock_renewed_at = 0.0
+        self._pause = self._interval
 
     # --- the sweep's own entry in the schedule ---
 
@@ -95,12 +108,39 @@ class SweepScheduler(DjangoScheduler):
         job.meta["interval"] = max(1, round(self.sweep_interval))  # for whoever reads the schedule
         return job  # type: ignore[no-any-return]
 
+    def _look_for_due(self) -> None:
+        """Bring the sweep forward if something is due; note when to look again."""
+        longest = min(LOOK_SECONDS, self._interval)
+        try:
+            seconds = import_string(UNTIL_DUE)(longest=longest)
+        except django.db.Error as error:
+            logger.warning("The scheduler could not use the database: %s", error)
+            close_old_connections()
+            # Each try may take long; meanwhile the sweep comes at its intervals.
+            self._pause = self._interval
+            return
+        if not seconds:
+            self.connection.zadd(self.scheduled_jobs_key, {SWEEP_ID: time.time()})
+        self._pause = max(seconds, min(LEAST_SECONDS, longest))
+
+    def _sweep_here(self) -> None:
+        try:
+            rq.sweep_job()
+        except django.db.Error as error:
+            logger.warning("The sweep could not use the database: %s", error)
+
     # --- moving what is due into the queues ---
 
     def enqueue_jobs(self) -> None:
         self.register_sweep()
+        self._look_for_due()
         for job in self.get_jobs_to_queue():
-            self.enqueue_job(job)
+            try:
+                self.enqueue_job(job)
+            except Exception as error:
+                if job.id == SWEEP_ID or _is_outage(error):
+                    raise
+                self._give_up(job.id)
             self._renew_lock()
 
     def get_jobs_to_queue(self, with_times: bool = False) -> Iterator[Any]:
@@ -123,7 +163,8 @@ class SweepScheduler(DjangoScheduler):
             withscores=True,
         )
         for raw_id, score in entries:
-            job = self._read(raw_id.decode())
+            # No job of RQ's is called by bytes that are no text.
+            job = self._read(raw_id.decode(errors="surrogateescape"))
             if job is not None:
                 yield (job, _naive_utc(score)) if with_times else job
 
@@ -135,13 +176,19 @@ class SweepScheduler(DjangoScheduler):
         except NoSuchJobError:
             pass
         except Exception as error:
-            # An outage says nothing about the job. Else whatever it is (a class that is gone, a
-            # meta of another serializer) would stop every other job at every tick.
-            if isinstance(error, RedisError) and not _is_wrong_type(error):
+            if _is_outage(error):
                 raise
-            logger.exception("Scheduled job %s can not be read; it is taken off the schedule.", job_id)
+            self._give_up(job_id)
+            return None
         self.cancel(job_id)
         return None
+
+    def _give_up(self, job_id: str) -> None:
+        """Else whatever it is (a class that is gone, a meta of another serializer, a queue that is not
+        there) would stop every other job at every tick. Called where the error is handled.
+        """
+        logger.exception("Scheduled job %r can not be read or queued; it is taken off the schedule.", job_id)
+        self.connection.zrem(self.scheduled_jobs_key, job_id.encode(errors="surrogateescape"))
 
     def enqueue_job(self, job: Job) -> None:
         """Push a job that is due, unless it still waits for a worker from the last time."""
@@ -153,7 +200,9 @@ class SweepScheduler(DjangoScheduler):
         if next_time is not None:
             self.connection.zadd(self.scheduled_jobs_key, {job.id: next_time})
         if not waiting:
-            queue.enqueue_job(job, at_front=bool(job.enqueue_at_front))
+            queue.enqueue_job(job, at_front=is_sweep or bool(job.enqueue_at_front))
+        elif is_sweep:
+            self._sweep_here()
         if next_time is None:
             self.cancel(job.id)
 
@@ -216,7 +265,7 @@ class SweepScheduler(DjangoScheduler):
                     pause = 0.25
                     if burst and worked:
                         return
-                    time.sleep(max(0, self._interval - (time.monotonic() - began)))
+                    time.sleep(max(0, self._pause - (time.monotonic() - began)))
                 except RedisError as error:
                     logger.warning("The scheduler can not reach Redis (%s).", type(error).__name__)
                     # The old name may still count as a living scheduler when Redis is back.
@@ -231,6 +280,7 @@ class SweepScheduler(DjangoScheduler):
         self.heartbeat()
         if not self.acquire_lock():
             logger.debug("Another scheduler is at work.")
+            self._pause = self._interval
             return False
         self.enqueue_jobs()
         self.remove_lock()
@@ -257,8 +307,10 @@ def _naive_utc(score: float) -> datetime:
     return datetime.fromtimestamp(score, UTC).replace(tzinfo=None)
 
 
-def _is_wrong_type(error: RedisError) -> bool:
-    return isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE")
+def _is_outage(error: Exception) -> bool:
+    """Of Redis itself: it says nothing about the job that was dealt with."""
+    is_wrong_type = isinstance(error, ResponseError) and str(error).startswith("WRONGTYPE")
+    return isinstance(error, RedisError) and not is_wrong_type
 
 
 def run(*, interval: float | None = None) -> None:

@@ -16,9 +16,6 @@ from django_stephooks.models import Hook, Run, Sweep
 from django_stephooks.models.transactions import write_alias
 from django_stephooks.runtimes.base import get_runtime
 
-# Sweeps come every few seconds; a slow database or a deploy is no reason to complain.
-OVERDUE = timedelta(minutes=1)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
@@ -71,7 +68,7 @@ def _last_sweep() -> Finding:
     if last is None:
         return Finding(ok=False, subject="last sweep", text=f"There never was one. {todo}")
     age = timedelta(seconds=max(1, round((timezone.now() - last).total_seconds())))
-    ok = age < OVERDUE
+    ok = age < Sweep.OVERDUE
     text = f"{describe(age)} ago"
     if not ok:
         text = f"{text}: deadlines are not being enforced. {todo}"
@@ -79,7 +76,7 @@ def _last_sweep() -> Finding:
 
 
 def _overdue() -> Finding:
-    late = Hook.objects.using(write_alias()).past_deadline(timezone.now() - OVERDUE).count()
+    late = Hook.objects.using(write_alias()).past_deadline(timezone.now() - Sweep.OVERDUE).count()
     if late:
         return Finding(
             ok=False, subject="deadlines", text=f"{late} passed more than a minute ago and wait for a sweep."
@@ -89,7 +86,7 @@ def _overdue() -> Finding:
 
 def _stuck() -> Iterator[Finding]:
     runs, now = Run.objects.using(write_alias()), timezone.now()
-    grace = parse_duration(app_settings.READY_GRACE, name="READY_GRACE") + OVERDUE
+    grace = parse_duration(app_settings.READY_GRACE, name="READY_GRACE") + Sweep.OVERDUE
     ready = runs.ready().filter(due_at__lte=now - grace).count()
     if ready:
         yield Finding(
@@ -99,7 +96,7 @@ def _stuck() -> Iterator[Finding]:
         )
     else:
         yield Finding(ok=True, subject="ready runs", text="none waits for a worker")
-    crashed = runs.lease_ended(now - OVERDUE).count()
+    crashed = runs.lease_ended(now - Sweep.OVERDUE).count()
     if crashed:
         yield Finding(
             ok=False, subject="crashed runs", text=f"{crashed} lost their worker and wait for a sweep."

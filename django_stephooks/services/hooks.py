@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from django_stephooks import codec, payloads, signals, tokens
+from django_stephooks import codec, observers, payloads, signals, tokens
 from django_stephooks.conf import app_settings
 from django_stephooks.exceptions import (
     HookChangedError,
@@ -17,6 +17,8 @@ from django_stephooks.exceptions import (
 )
 from django_stephooks.models import Event, Hook, Run
 from django_stephooks.models.fields import Encoded
+from django_stephooks.models.hook import received
+from django_stephooks.models.statements import Entry, statements, tell
 from django_stephooks.models.transactions import transact, write_alias
 from django_stephooks.runtimes.base import ring_after_commit
 from django_stephooks.texts import plain_text
@@ -25,7 +27,6 @@ from django_stephooks.types import Actor, ResumeResult
 from .actors import actor_from
 from .digest import digest_of
 from .rules import is_user, not_allowed, refusal
-from .runs import lock_run
 
 
 def resume_hook(
@@ -69,7 +70,7 @@ def resume_hook(
 def find_hook(token: str) -> Hook:
     """The hook that this token names; InvalidTokenError for junk, HookNotFoundError if it is gone."""
     public_id = tokens.token_id(token)
-    hook = Hook.objects.using(write_alias()).filter(public_id=public_id).first()
+    hook = statements(write_alias()).hook(public_id)
     # Checked against the row's own version, so that a revoked token is junk at once.
     version = hook.token_version if hook else 1
     tokens.check_token(token, public_id, version=version, purpose="resume")
@@ -84,32 +85,37 @@ def _receive(
 ) -> StepHooksError | None:
     """Under the run's lock. Why it is refused is returned, so that what was found out is committed."""
     now = timezone.now()
-    run = lock_run(hook.run_id)
-    hooks = Hook.objects.using(run._state.db)
-    locked = hooks.select_for_update().get(pk=hook.pk)
+    alias = write_alias()
+    run, locked = statements(alias).lock(hook.run_id, hook.pk)
     if is_user(by) and (forbidden := not_allowed(by, locked, run)):
         return forbidden
     if refused := refusal(locked, run, now):
         if isinstance(refused, HookExpiredError):
-            expire_hooks(hooks.filter(pk=locked.pk), now=now)
+            expire_hooks(Hook.objects.using(alias).filter(pk=locked.pk), now=now)
         return refused
     if "seen" in facts and facts["seen"] != digest_of(locked):
         return HookChangedError(hook=locked)
     # Checked last: whoever comes too late is told so, whatever they wrote.
     if locked.schema:
         payloads.validate(payloads.load_schema(locked.schema), payload)
-    alias = str(run._state.db)
-    hooks.filter(pk=locked.pk).receive(
-        Encoded(text), by=actor.user_id, label=actor.label, channel=facts["channel"], now=now
-    )
-    Event.objects.using(alias).create(
-        run=run, type=Event.Type.HOOK_RECEIVED, call=locked.call, data=facts, created_at=now
-    )
+    columns = received(Encoded(text), by=actor.user_id, label=actor.label, channel=facts["channel"], now=now)
     # A turn at work on the run sees the answer itself, at the latest when it settles.
-    Run.objects.using(alias).filter(pk=run.pk).make_ready(now)
+    entry = Entry(Event.Type.HOOK_RECEIVED, locked.call, {**facts, **observers.carried()}, now)
+    statements(alias).receive(locked, columns, entry)
+    tell(run, [entry], using=alias)
+    if locked.race is not None:
+        _end_race(locked, by=actor.label, now=now)
     ring_after_commit(run.queue, using=alias)
     signals.send_after_commit(signals.hook_received, Hook, using=alias, hook=locked)
     return None
+
+
+def _end_race(first: Hook, *, by: str, now: datetime) -> None:
+    """Those that were asked at the same time are asked no longer. The caller holds the run's row."""
+    others = Hook.objects.using(write_alias()).racing_with(first)
+    expire_hooks(others, now=now)
+    for hook in others.lose_to(first, by=by, now=now):
+        signals.send_after_commit(signals.hook_cancelled, Hook, using=others.db, hook=hook)
 
 
 def expire_hooks(hooks: Any, *, now: datetime) -> list[Hook]:

@@ -283,8 +283,7 @@ def _revoke(pk: int, run_id: int, by: Any, *, again: int) -> Hook:
     hooks.filter(pk=pk).revoke_tokens()
     actor = actor_from(by)
     data = {"by": actor.label, "by_id": actor.user_id, "sent_again": again}
-    Event.objects.using(write_alias()).create(
-        run=run, type=Event.Type.LINKS_REVOKED, call=hook.call, data=data, created_at=now
-    )
+    revoked = Event(run=run, type=Event.Type.LINKS_REVOKED, call=hook.call, data=data, created_at=now)
+    Event.objects.using(write_alias()).record(revoked)
     hook.refresh_from_db()
     return hook

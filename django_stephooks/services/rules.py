@@ -22,9 +22,11 @@ from django_stephooks.exceptions import (
     StepHooksError,
 )
 from django_stephooks.models import Hook, Run
+from django_stephooks.types import SYSTEM_RACE
 
 REVIEW = "django_stephooks.review_hook"
 REVIEW_ANY = "django_stephooks.review_any_hook"
+VIEW_RUN = "django_stephooks.view_run"
 CANCEL = "django_stephooks.cancel_run"
 RETRY = "django_stephooks.retry_run"
 
@@ -85,14 +87,21 @@ def not_allowed(user: Any, hook: Hook, run: Run) -> NotAllowedError | None:
 
 def _is_reviewer(user: Any, hook: Hook) -> bool:
     """Whether the hook was put to everybody, to this user, or to others whose hooks they may answer."""
-    try:
-        reviewers = hook.reviewers
-    except SerializationError:
-        # Nobody knows whom it was put to.
-        reviewers = [None]
+    reviewers = reviewers_of(hook)
     if not reviewers or has_permission(user, REVIEW_ANY, hook):
         return True
     return not {_folded(reviewer) for reviewer in reviewers}.isdisjoint(identities(user))
+
+
+def reviewers_of(hook: Hook) -> list[Any]:
+    """Whom the hook was put to, as it is stored; [None], which is nobody, if that can not be read."""
+    try:
+        reviewers = hook.reviewers
+    except SerializationError:
+        return [None]
+    if reviewers is None:
+        return []
+    return reviewers if isinstance(reviewers, list) else [None]
 
 
 def identities(user: Any) -> set[str]:
@@ -132,9 +141,20 @@ def refusal(hook: Hook, run: Run, now: datetime) -> StepHooksError | None:
         return HookExpiredError(
             f"{_name(hook)} expired at {at(hook.expires_at)}; nobody had answered it.", hook=hook
         )
+    if has_lost_race(hook):
+        return HookCancelledError(
+            f"{_name(hook)} is no longer asked: somebody else was asked too, and answered first, "
+            f"at {at(hook.settled_at)}.",
+            hook=hook,
+        )
     if hook.status == Hook.Status.CANCELLED or run.is_finished:
         return HookCancelledError(f"{_name(hook)} is no longer asked: the run is {run.status}.", hook=hook)
     return None
+
+
+def has_lost_race(hook: Hook) -> bool:
+    """Whether it was withdrawn because one that was asked at the same time was answered first."""
+    return hook.status == Hook.Status.CANCELLED and hook.answered_by_label == SYSTEM_RACE.label
 
 
 def at(moment: datetime | None) -> str:

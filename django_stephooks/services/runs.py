@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ImproperlyConfigured
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from django_stephooks import codec, signals
+from django_stephooks import codec, observers, signals
 from django_stephooks.conf import app_settings
 from django_stephooks.exceptions import RunStateError
 from django_stephooks.models import Event, Hook, Run
 from django_stephooks.models.fields import Encoded
-from django_stephooks.models.transactions import transact, write_alias
+from django_stephooks.models.statements import Entry, statements, tell
+from django_stephooks.models.transactions import retried, transact, write_alias
 from django_stephooks.runtimes.base import ring_after_commit
 from django_stephooks.texts import plain_text
 
@@ -54,7 +56,7 @@ def start(
         return known
 
 
-@transact
+@retried
 def _start(
     workflow: str,
     arguments: str,
@@ -82,9 +84,12 @@ def _start(
     if subject is not None:
         run.subject_type = ContentType.objects.db_manager(alias).get_for_model(subject)
         run.subject_id = str(subject.pk)
-    run.save(using=alias, force_insert=True)
-    data = {"by": actor.label} if actor.label else {}
-    Event.objects.using(alias).create(run=run, type=Event.Type.RUN_STARTED, data=data, created_at=now)
+    data = {**({"by": actor.label} if actor.label else {}), **observers.carried()}
+    entry = Entry(Event.Type.RUN_STARTED, "", data, now)
+    # With a key it may fail, and must not take a transaction of the caller's with it.
+    with transaction.atomic(using=alias) if key is not None else nullcontext():
+        statements(alias).start(run, entry)
+    tell(run, [entry], using=alias)
     ring_after_commit(queue, using=alias)
     return run
 
@@ -117,8 +122,9 @@ def retry_run(run: Run | int, *, by: Any = None, reason: str = "") -> Run:
     alias = locked._state.db
     if not Run.objects.using(alias).filter(pk=locked.pk).retry(now=now):
         raise RunStateError(f"Run {locked.pk} is {locked.status}; only a failed run can be retried.")
-    data = {"by": actor.label, "by_id": actor.user_id, "reason": reason}
-    Event.objects.using(alias).create(run=locked, type=Event.Type.RUN_RETRIED, data=data, created_at=now)
+    data = {"by": actor.label, "by_id": actor.user_id, "reason": reason, **observers.carried()}
+    event = Event(run=locked, type=Event.Type.RUN_RETRIED, data=data, created_at=now)
+    Event.objects.using(alias).record(event)
     ring_after_commit(locked.queue, using=str(alias))
     locked.refresh_from_db(using=alias, fields=["status", "due_at", "finished_at", "error", "recoveries"])
     return locked
@@ -134,7 +140,7 @@ def close_run(run: Run, type: Event.Type, data: dict[str, Any], *, now: Any, why
     """What the end of a run means for its questions and its journal. The caller holds its row."""
     alias = str(run._state.db)
     hooks = Hook.objects.using(alias).filter(run=run).cancel(now=now, reason=why)
-    Event.objects.using(alias).create(run=run, type=type, data=data, created_at=now)
+    Event.objects.using(alias).record(Event(run=run, type=type, data=data, created_at=now))
     for hook in hooks:
         signals.send_after_commit(signals.hook_cancelled, Hook, using=alias, hook=hook)
     signals.send_after_commit(signals.run_finished, Run, using=alias, run=run)

@@ -19,7 +19,7 @@ from django.utils import timezone
 from django_stephooks.conf import app_settings
 from django_stephooks.durations import parse_duration
 from django_stephooks.models import Event, Hook, Run, Sweep
-from django_stephooks.models.transactions import transact, write_alias
+from django_stephooks.models.transactions import retried, transact, write_alias
 from django_stephooks.runtimes.base import get_runtime, ring_after_commit
 
 from .hooks import expire_hooks
@@ -57,6 +57,23 @@ def sweep(*, now: datetime | None = None) -> SweepResult:
     return result
 
 
+def seconds_until_due(*, longest: float) -> float:
+    """How long until the next deadline passes, timer is due, or lease ends; 0 if that is so already.
+
+    At most `longest`. Three look-ups in partial indexes, for whoever sweeps at the right moment.
+    """
+    alias = write_alias()
+    hooks, runs = Hook.objects.using(alias), Run.objects.using(alias)
+    moments = [
+        hooks.with_deadline().order_by("expires_at").values_list("expires_at", flat=True).first(),
+        runs.with_timer().order_by("due_at").values_list("due_at", flat=True).first(),
+        runs.leased().order_by("due_at").values_list("due_at", flat=True).first(),
+    ]
+    now = timezone.now()
+    seconds = [(moment - now).total_seconds() for moment in moments if moment is not None]
+    return max(0, min([longest, *seconds]))
+
+
 def _in_batches(
     part: Callable[[dict[int, int], datetime], dict[str, int]],
     due: QuerySet[Any],
@@ -78,7 +95,8 @@ def _in_batches(
             break
         at, pk, _ = found[-1]
         behind = Q(**{f"{moment}__gt": at}) | Q(**{moment: at, "pk__gt": pk})
-        rows = due.filter(behind).order_by(moment, "pk").values_list(*columns)
+        # The first condition says less than the second, but an index can begin there.
+        rows = due.filter(behind, **{f"{moment}__gte": at}).order_by(moment, "pk").values_list(*columns)
     return totals
 
 
@@ -102,7 +120,7 @@ def _wake(found: dict[int, int], now: datetime) -> dict[str, int]:
 @transact
 def _recover(found: dict[int, int], now: datetime) -> dict[str, int]:
     runs = Run.objects.using(write_alias())
-    ended = list(runs.filter(pk__in=_hold(found)).lease_ended(now))
+    ended = list(runs.filter(pk__in=_hold(found)).lease_ended(now).defer("arguments", "result", "error"))
     hopeless = [run for run in ended if run.recoveries >= run.max_recoveries]
     for run in hopeless:
         error = {
@@ -117,15 +135,16 @@ def _recover(found: dict[int, int], now: datetime) -> dict[str, int]:
         close_run(run, Event.Type.RUN_FAILED, error, now=now, why="run failed")
     lost = [run for run in ended if run.recoveries < run.max_recoveries]
     runs.filter(pk__in=[run.pk for run in lost]).recover(now)
-    Event.objects.using(runs.db).bulk_create(
-        Event(run=run, type=Event.Type.RUN_RECOVERED, data={"turn": run.turn}, created_at=now) for run in lost
+    recovered = Event.Type.RUN_RECOVERED
+    Event.objects.using(runs.db).record(
+        *(Event(run=run, type=recovered, data={"turn": run.turn}, created_at=now) for run in lost)
     )
     for queue in sorted({run.queue for run in lost}):
         ring_after_commit(queue, using=runs.db)
     return {"recovered": len(lost), "failed": len(hopeless)}
 
 
-@transact
+@retried
 def _note(now: datetime) -> None:
     rows = Sweep.objects.using(write_alias())
     if not rows.filter(pk=1).update(last_swept_at=now):
@@ -136,11 +155,18 @@ def _note(now: datetime) -> None:
 def _ring_again(now: datetime) -> int:
     """For runs that are ready and that nobody has taken for longer than the grace period."""
     overdue = now - parse_duration(app_settings.READY_GRACE, name="READY_GRACE")
-    runs = Run.objects.using(write_alias()).ready().filter(due_at__lte=overdue)
-    queues = sorted(set(runs.order_by().values_list("queue", flat=True).distinct()))
-    for queue in queues:
-        get_runtime().ring_again(queue)
-    return len(queues)
+    runs = Run.objects.using(write_alias()).ready().filter(due_at__isnull=False)
+    ready: Any = runs.order_by("queue", "due_at").values_list("queue", "due_at")
+    rung = 0
+    # From queue to queue by its oldest: however many are ready, each costs one look into the index.
+    oldest = ready.first()
+    while oldest is not None:
+        queue, since = oldest
+        if since <= overdue:
+            get_runtime().ring_again(queue)
+            rung += 1
+        oldest = ready.filter(queue__gt=queue).first()
+    return rung
 
 
 def _hold(pks: Iterable[int]) -> set[int]:

@@ -2,142 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from io import StringIO
-from pathlib import Path
-from typing import Any
 
 import pytest
-from django.core.management import call_command
-from django.db import connection
-from redis import Redis
-from rq import Queue
-from rq.registry import FailedJobRegistry
 
 from demo_project.embedded_redis import EmbeddedRedis
 from django_stephooks import resume_hook
 from django_stephooks.durations import parse_duration
 from django_stephooks.models import Event, Hook, Run
-from django_stephooks.runtimes import rq
 
 from . import worker_settings, workflows
-from .processes import Command, everything_in, until
+from .processes import everything_in
+from .sites import FORKING, SIMPLE, Site, answer, journal
 
 T = Event.Type
-FORKING, SIMPLE = "rq.Worker", "rq.SimpleWorker"
 BOTH = pytest.mark.parametrize("worker_class", [FORKING, SIMPLE])
 SHORT_DEADLINE = 1.5
 LEASE = parse_duration(worker_settings.STEPHOOKS["LEASE"])
-
-
-class Site:
-    """A database, a Redis that may be stopped, and the commands that were started on them."""
-
-    def __init__(self, directory: Path, socket_path: Path) -> None:
-        self.directory = directory
-        self.desk = str(directory)
-        self.socket_path = socket_path
-        self.server = EmbeddedRedis(socket_path=socket_path).start()
-        self.redis = Redis(unix_socket_path=str(socket_path))
-        self.commands: list[Command] = []
-        self.sweeps = False
-
-    def command(self, *args: str) -> Command:
-        log = self.directory / f"{len(self.commands)}-{args[0]}.log"
-        environment = {
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": worker_settings.__name__,
-            "STEPHOOKS_TEST_DB_NAME": str(connection.settings_dict["NAME"]),
-            "STEPHOOKS_TEST_REDIS_SOCKET": str(self.socket_path),
-            # Who is killed can not tidy up.
-            "TMPDIR": self.desk,
-        }
-        self.commands.append(Command(*args, environment=environment, log=log))
-        return self.commands[-1]
-
-    def worker(self, worker_class: str = SIMPLE) -> Command:
-        return self.command("rqworker", "default", "--worker-class", worker_class)
-
-    def sweeper(self) -> Command:
-        return self.command("stephooks_sweep", "--loop", "--interval", "0.2")
-
-    def sweep_from_now_on(self) -> None:
-        """As the sweeper does, without waiting for another process to start."""
-        self.sweeps = True
-
-    def until(self, happened: Callable[[], object]) -> None:
-        next_sweep = time.monotonic()
-
-        def look() -> object:
-            nonlocal next_sweep
-            if self.sweeps and time.monotonic() >= next_sweep:
-                call_command("stephooks_sweep", stdout=StringIO())
-                next_sweep = time.monotonic() + 0.2
-            return happened()
-
-        until(look, *self.commands)
-
-    def until_status(self, run: Run, status: Run.Status) -> Run:
-        def has_it() -> bool:
-            run.refresh_from_db()
-            assert run.status == status or not run.is_finished, (run.status, run.error)
-            return run.status == status
-
-        self.until(has_it)
-        return run
-
-    def until_noted(self, what: str) -> None:
-        self.until(lambda: what in self.notes())
-
-    def notes(self) -> list[str]:
-        notes = self.directory / "notes"
-        return notes.read_text().splitlines() if notes.exists() else []
-
-    def open_gate(self, gate: str) -> None:
-        (self.directory / gate).touch()
-
-    def queue(self) -> Queue:
-        return Queue("default", connection=self.redis)
-
-    def failed_jobs(self) -> list[str]:
-        return FailedJobRegistry(queue=self.queue()).get_job_ids()
-
-    def close(self) -> None:
-        for gate in ("go", "finish"):
-            self.open_gate(gate)
-        for command in self.commands:
-            command.close()
-        self.redis.close()
-        self.server.stop()
-
-
-@pytest.fixture
-def site(
-    transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Site]:
-    monkeypatch.setattr(rq, "_here", rq._Process())
-    with tempfile.TemporaryDirectory(prefix="stephooks-") as directory:
-        socket_path = Path(directory) / "redis.sock"
-        settings.STEPHOOKS = worker_settings.STEPHOOKS
-        settings.RQ_QUEUES = {"default": {"UNIX_SOCKET_PATH": str(socket_path), "DB": 0}}
-        it = Site(tmp_path, socket_path)
-        try:
-            yield it
-        finally:
-            it.close()
-            for _, client in rq._here._clients:
-                client.close()
-
-
-def journal(run: Run, type: Event.Type) -> list[str]:
-    return list(run.events.filter(type=type).values_list("call", flat=True))
-
-
-def answer(run: Run, payload: Any, name: str = "review") -> None:
-    resume_hook(run.hooks.get(name=name).token, payload, by="dana")
 
 
 @BOTH

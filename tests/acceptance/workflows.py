@@ -7,6 +7,7 @@ the test puts a file of the gate's name there.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,11 @@ def review(desk: str, timeout: float | None = None) -> Any:
         on_timeout="return",
     )
     return "nobody" if answer is STEP_HOOK_TIMEOUT else answer
+
+
+@step
+def say_who(desk: str) -> int:
+    return os.getpid()
 
 
 @step

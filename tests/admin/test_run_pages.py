@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_stephooks import STEP_HOOK_TIMEOUT
+from django_stephooks import STEP_HOOK_TIMEOUT, resume_hook
 from django_stephooks.models import Event, Hook, Run
 from django_stephooks.review import story
 from tests.app import workflows
@@ -328,3 +329,12 @@ def test_each_action_takes_its_own_permission(action: str, method: str) -> None:
 @pytest.mark.parametrize("junk", ["4711", "abc", "%00"])
 def test_unknown_run_is_not_found(operator: Client, junk: str) -> None:
     assert operator.post(f"{RUNS}{junk}/cancel/", {"reason": "x"}).status_code == 404
+
+
+def test_story_of_a_race_says_who_was_first_and_to_what(onlooker: Client) -> None:
+    run = RunFactory(suspended=True)
+    first, second = (HookFactory(run=run, call=f"ask:{n}", race="ask:1", title=f"Ask {n}") for n in "12")
+    resume_hook(second.token, "yes", by=UserFactory(username="robin", reviewer=True))
+    told = text_of(onlooker.get(address(run)))
+    assert re.search(r"Question withdrawn.*robin.*answered first: ask:2", told)
+    assert "Somebody else was asked too, and answered first" in text_of(onlooker.get(address(first)))

@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from django_stephooks.api import problems
+from django_stephooks.conf import DEFAULTS
+from django_stephooks.streaming import stream_token
 from tests.factories import HookFactory, RunFactory, UserFactory
 
 from .conftest import ROOT, Client
@@ -141,6 +143,7 @@ LIKELY: dict[str, list[Any]] = {
     "key": ["k"],
     "payload": [{"grade": 1}],
     "name": ["tests.app.workflows.publish"],
+    "after": ["0-1", "0-0.end"],
 }
 
 
@@ -200,7 +203,7 @@ def address(path: str, request: dict[str, Any]) -> str:
     run = RunFactory(failed=True)
     real = {
         "public_id": run.public_id if path.startswith("/runs/") else hook.public_id,
-        "token": hook.token,
+        "token": stream_token(run) if path.startswith("/stream/") else hook.token,
         "name": "tests.app.workflows.publish",
     }
     other = {"public_id": uuid.uuid4(), "token": "A" * 44, "name": "nothing"}
@@ -218,7 +221,7 @@ def test_whatever_is_sent_gets_a_reply_that_the_document_tells_of(
 ):
     settings.STEPHOOKS = {
         **settings.STEPHOOKS,
-        "API_THROTTLES": dict.fromkeys(("stephooks-read", "stephooks-answer", "stephooks-token")),
+        "API_THROTTLES": dict.fromkeys(DEFAULTS["API_THROTTLES"]),
     }
     client = Client()
     client.force_login(UserFactory(superuser=True))
@@ -241,10 +244,16 @@ def test_whatever_is_sent_gets_a_reply_that_the_document_tells_of(
         # An address that is none, as junk in it makes, is no operation's.
         if request["place"] == "junk" and response.status_code == 404:
             return
-        assert str(response.status_code) in told, response.content
+        assert str(response.status_code) in told, response.getvalue()
+        if response.status_code == 204:
+            assert "content" not in told["204"]
+            return
         content = told[str(response.status_code)]["content"]
         (media_type,) = content
         assert response["Content-Type"] == media_type
+        if media_type == "text/event-stream":
+            assert response.getvalue().startswith(b"retry: ")
+            return
         schema = {"components": SCHEMAS, **content[media_type]["schema"]}
         Draft202012Validator(schema).validate(response.json())
 

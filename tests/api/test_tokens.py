@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.db import OperationalError
 
 from django_stephooks.models import Event, Hook
 from django_stephooks.services.hooks import find_hook
@@ -131,6 +132,23 @@ def test_a_token_is_neither_answered_nor_logged(anyone: Client, caplog: pytest.L
     anyone.get(f"resume/{hook.token}/")
 
     said = [record.getMessage() for record in caplog.records if record.name.startswith("django")]
+    assert not [message for message in said if hook.token in message]
+
+
+def test_a_token_is_not_logged_when_the_database_is_away(
+    anyone: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def be_away(token: str) -> None:
+        raise OperationalError("the server closed the connection")
+
+    hook = HookFactory()
+    monkeypatch.setattr("django_stephooks.api.answers.find_hook", be_away)
+
+    response = resume(anyone, hook.token, 1)
+
+    assert (response.status_code, slug(response)) == (500, "broken")
+    assert "the server closed the connection" in caplog.text
+    said = [record.getMessage() for record in caplog.records]
     assert not [message for message in said if hook.token in message]
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import DEFAULT_DB_ALIAS
 
 from django_stephooks import resume_hook
 from django_stephooks.engine import store
 from django_stephooks.engine.worker import work
 from django_stephooks.models import Event, Run, StepCheckpoint
-from django_stephooks.models.hook import HookQuerySet
-from django_stephooks.models.run import RunQuerySet
+from django_stephooks.models.statements import Changes, Statements, statements
 
 from . import workflows
 from .crew import PATIENCE, Crew
@@ -76,19 +76,22 @@ def test_answer_while_the_wait_is_being_written_wakes_the_run(
     tokens: list[str] = []
     workflows.between["telling"] = tokens.append
     looking = workflows.Gate()
-    suspend, receive = RunQuerySet.suspend, HookQuerySet.receive
+    # The fastest statements for this database, whichever they are.
+    written = type(statements(DEFAULT_DB_ALIAS))
+    settle, receive = written.settle, written.receive
     received = []
 
-    def look_and_stop(runs: RunQuerySet, *args: Any, **kwargs: Any) -> int:
-        looking()
-        return suspend(runs, *args, **kwargs)
+    def look_and_stop(self: Statements, run: Run, columns: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        if columns.get("status") == Run.Status.SUSPENDED:
+            looking()
+        settle(self, run, columns, *args, **kwargs)
 
-    def note(hooks: HookQuerySet, *args: Any, **kwargs: Any) -> int:
+    def note(*args: Any, **kwargs: Any) -> None:
         received.append(looking.opened.is_set())
-        return receive(hooks, *args, **kwargs)
+        receive(*args, **kwargs)
 
-    monkeypatch.setattr(RunQuerySet, "suspend", look_and_stop)
-    monkeypatch.setattr(HookQuerySet, "receive", note)
+    monkeypatch.setattr(written, "settle", look_and_stop)
+    monkeypatch.setattr(written, "receive", note)
     workflows.ask_with_telling.start()
     threads = crew(2)
     turn = threads.begin(lambda: work("default"))
@@ -114,7 +117,7 @@ def test_answer_between_storing_the_question_and_telling_needs_no_telling(
     workflows.between["telling"] = told.append
     record = store.record
 
-    def answered_just_after(run: Run, changes: store.Changes, **kwargs: Any) -> None:
+    def answered_just_after(run: Run, changes: Changes, **kwargs: Any) -> None:
         record(run, changes, **kwargs)
         for hook in changes.hooks:
             resume_hook(hook.token, "from the list")

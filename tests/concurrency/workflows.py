@@ -6,7 +6,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from django_stephooks import STEP_HOOK_TIMEOUT, save_step_checkpoint, step, step_hook, workflow
+from django_stephooks import (
+    STEP_HOOK_TIMEOUT,
+    question,
+    save_step_checkpoint,
+    step,
+    step_hook,
+    wait_all,
+    wait_first,
+    workflow,
+)
 
 PATIENCE = 60
 
@@ -87,3 +96,15 @@ def take_long() -> list[str]:
 def ask_two() -> list[Any]:
     """Asks the second question only when the first is answered, and so has one pending at a time."""
     return [ask(), ask()]
+
+
+@workflow
+def race(names: list[str], timeout: float | None = None) -> list[Any]:
+    asked = [question(name, timeout=timeout, on_timeout="return") for name in names]
+    who, answer = wait_first(*asked)
+    return [who.name, "nobody" if answer is STEP_HOOK_TIMEOUT else answer]
+
+
+@workflow
+def everybody(names: list[str]) -> list[Any]:
+    return wait_all(*map(question, names))

@@ -69,9 +69,14 @@ def live_through_everything(dana: Any, clock: Clock) -> None:
     retry_run(told)
     cancel_run(told, by=dana, reason="Not needed.")
 
+    first = HookFactory(race="approve:1")
+    HookFactory(run=first.run, call="other:1", race="approve:1")
+    resume_hook(first.token, True)
+
     HookFactory(expired=True)
     RunFactory(crashed=True)
     RunFactory(crashed=True, recoveries=3)
+    RunFactory(crashed=True, workflow="the.next.release")
     clock.advance("1h")
     sweep()
 

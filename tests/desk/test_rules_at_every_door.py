@@ -90,6 +90,12 @@ def answer(dana: Any, hook: Hook, clock: Clock) -> None:
     resume_hook(hook.token, payload, by=lou)
 
 
+def let_another_be_first(dana: Any, hook: Hook, clock: Clock) -> None:
+    Hook.objects.filter(pk=hook.pk).update(race=hook.call)
+    other = HookFactory(run=hook.run, call="other:1", name="other", race=hook.call)
+    resume_hook(other.token, {"approved": False}, by=UserFactory(username="lou", reviewer=True))
+
+
 def cancel(dana: Any, hook: Hook, clock: Clock) -> None:
     cancel_run(hook.run)
 
@@ -151,6 +157,16 @@ RULES = {
         ),
         kindly="Already rejected by lou 0 s ago: 'The numbers do not add up.'",
         counted="1 already answered",
+    ),
+    "another was first": Rule(
+        comes=let_another_be_first,
+        error=HookCancelledError,
+        sentence=(
+            "Hook 'approve' of run {run} is no longer asked: somebody else was asked too, "
+            "and answered first, at 2026-11-30 12:00 UTC."
+        ),
+        kindly="Somebody else was asked too, and answered first, 0 s ago: nothing is left to do here.",
+        counted="1 no longer asked",
     ),
     "cancelled": Rule(
         comes=cancel,

@@ -8,7 +8,7 @@ from typing import Any
 import pydantic
 from django import forms
 
-from django_stephooks import once, sleep, step, step_hook, workflow
+from django_stephooks import emit, once, sleep, step, step_hook, workflow
 
 
 class Verdict(pydantic.BaseModel):
@@ -87,6 +87,7 @@ def stumble_over(what: str) -> None:
 @step(max_retries=1, retry_delay="1m")
 def prepare() -> str:
     once("paper", str)
+    once("reading", emit, "paper")
     stumble_over("a stone")
     return "ready"
 

@@ -1,13 +1,14 @@
 """Kills the "process" at its n-th commit point, and lets nothing that it does afterwards count.
 
-A commit point is the moment right before or right after a commit, or a line of a workflow's code
-that calls `point`. Code that a real SIGKILL would never have run (the engine's own clean-up, a
-workflow's `finally`) does run here, so from the kill on its every statement is refused, and what it
-does in memory is not looked at.
+A commit point is the moment right before or right after a commit (or a statement that writes and is
+a transaction of its own), or a line of a workflow's code that calls `point`. Code that a real SIGKILL
+would never have run (the engine's own clean-up, a workflow's `finally`) does run here, so from the
+kill on its every statement is refused, and what it does in memory is not looked at.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from django.db import connection
 
 BEFORE, AFTER = "before", "after"
+WRITES = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|WITH)\b", re.I)
 
 
 class Killed(BaseException):
@@ -67,7 +69,7 @@ class Process:
 
         connection._commit = counted_commit
         try:
-            with connection.execute_wrapper(self._refuse):
+            with connection.execute_wrapper(self._execute):
                 yield
         except Killed:
             if not self.dead:
@@ -78,7 +80,12 @@ class Process:
                 self.dead = False
                 connection.close()
 
-    def _refuse(self, execute: Callable[..., Any], *args: Any) -> Any:
+    def _execute(self, execute: Callable[..., Any], sql: str, *args: Any) -> Any:
         if self.dead:
             raise Killed
-        return execute(*args)
+        if connection.in_atomic_block or not WRITES.match(sql):
+            return execute(sql, *args)
+        self.point(f"{BEFORE} commit")
+        result = execute(sql, *args)
+        self.point(f"{AFTER} commit")
+        return result

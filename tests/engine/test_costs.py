@@ -13,11 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from django_stephooks import (
     load_step_checkpoint,
     once,
+    question,
     resume_hook,
     save_step_checkpoint,
     sleep,
     step,
     step_hook,
+    wait_all,
+    wait_first,
     workflow,
 )
 from django_stephooks.engine.worker import advance
@@ -191,3 +194,44 @@ def test_recorded_steps_do_not_look_at_their_checkpoints_again():
         resume_hook(Hook.objects.get(run=run).token)
         queries.append(len(queries_of(lambda: advance("default"))))
     assert queries[0] == queries[1]
+
+
+@workflow
+def many_at_once(kind: str, count: int, tells: bool) -> None:
+    wait = {"all": wait_all, "first": wait_first}[kind]
+    wait(*(question("approve", on_created=tell if tells else None) for _ in range(count)))
+
+
+@pytest.mark.parametrize("kind", ["all", "first"])
+def test_to_ask_40_at_once_takes_the_queries_of_one_question(kind):
+    asking, going_on = [], []
+    for count in (1, 40):
+        run = many_at_once.start(kind, count, tells=False)
+        asking.append(len(queries_of(lambda: advance("default"))))
+        for hook in Hook.objects.filter(run=run)[:: 40 if kind == "first" else 1]:
+            resume_hook(hook.token)
+        going_on.append(len(queries_of(lambda: advance("default"))))
+        assert again(run).status == Run.Status.COMPLETED
+    # (Where the keys of rows inserted together do not come back, they are inserted one by one.)
+    if connection.features.can_return_rows_from_bulk_insert:
+        assert asking[0] == asking[1]
+    assert going_on[0] == going_on[1]
+
+
+def test_each_one_told_is_one_write_and_they_are_looked_at_once():
+    """The write makes sure that nobody is told twice if the next one's telling is killed."""
+    run = many_at_once.start("all", 50, tells=True)
+    with CaptureQueriesContext(connection) as captured:
+        # Claimed, stored, 49 noted before the next one is told, the last one noted and suspended.
+        assert write_transactions(lambda: advance("default")) == 52
+    looks = [query for query in captured if re.match(r"SELECT .* FROM .?django_stephooks_hook", query["sql"])]
+    assert len(looks) == 2, "behind the last one told, and whether all are pending still"
+    assert again(run).status == Run.Status.SUSPENDED
+
+
+def test_an_answer_in_a_race_is_one_transaction():
+    run = many_at_once.start("first", 50, tells=False)
+    advance("default")
+    hook = Hook.objects.filter(run=run)[30]
+    assert write_transactions(lambda: resume_hook(hook.token)) == 1
+    assert Hook.objects.filter(run=run, status=Hook.Status.CANCELLED).count() == 49

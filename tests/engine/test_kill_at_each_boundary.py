@@ -26,11 +26,14 @@ from django_stephooks import (
     aio,
     load_step_checkpoint,
     once,
+    question,
     resume_hook,
     save_step_checkpoint,
     sleep,
     step,
     step_hook,
+    wait_all,
+    wait_first,
     workflow,
 )
 from django_stephooks.engine.frames import current_frame
@@ -123,6 +126,19 @@ async def side_by_side() -> Any:
     return await asyncio.gather(one("a"), one("b"))
 
 
+@workflow
+def many_at_once() -> Any:
+    """Three who must all answer, and three of whom the first one is enough."""
+    answers = wait_all(*(question(name, on_created=tell) for name in ("editor", "lawyer", "chief")))
+    return [*answers, first_of_three()]
+
+
+@step(max_retries=0)
+def first_of_three() -> Any:
+    who, answer = wait_first(*(question("approve", key=key, on_created=tell) for key in "abc"))
+    return [who.key, answer]
+
+
 @workflow(max_recoveries=2)
 def fails_in_the_end() -> None:
     step_hook("approve", on_created=tell, timeout="30d")
@@ -146,6 +162,10 @@ SCENARIOS = {
     ),
     "side by side": Scenario(
         definition=side_by_side, at_once=2, result=[["a", "yes, approve:1"], ["b", "yes, approve:1"]]
+    ),
+    "many at once": Scenario(
+        definition=many_at_once,
+        result=["yes, editor:1", "yes, lawyer:1", "yes, chief:1", ["a", "yes, approve[a]"]],
     ),
     "a run that fails": Scenario(definition=fails_in_the_end, ends=Run.Status.FAILED),
 }

@@ -268,7 +268,8 @@ def test_a_run_cancelled_while_it_is_worked_on_stays_cancelled(definition, no_wo
     assert calls_of(run, Event.Type.STEP_COMPLETED) == ["first:1"]
 
 
-def test_a_run_cancelled_before_it_is_found_that_its_workflow_is_gone(no_worker, monkeypatch):
+def test_a_run_cancelled_before_it_is_found_that_its_workflow_is_gone(no_worker, monkeypatch, settings):
+    settings.STEPHOOKS = {**settings.STEPHOOKS, "DEPLOY_GRACE": 0}
     run = three_steps.start()
     Run.objects.filter(pk=run.pk).update(workflow="gone")
     fail = store.fail

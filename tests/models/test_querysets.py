@@ -23,14 +23,7 @@ def run_in(state: str) -> Run:
 
 CHANGES: dict[str, tuple[Any, set[str], str]] = {
     "claim": (lambda runs, now: runs.claim(lease_until=now), {"pending"}, "running"),
-    "suspend": (lambda runs, now: runs.suspend(1, due_at=None), {"running"}, "suspended"),
-    "hand_back": (lambda runs, now: runs.hand_back(1, now=now), {"running"}, "pending"),
     "make_ready": (lambda runs, now: runs.make_ready(now), {"suspended"}, "pending"),
-    "complete": (
-        lambda runs, now: runs.complete(1, result=None, now=now),
-        {"running"},
-        "completed",
-    ),
     "fail": (
         lambda runs, now: runs.fail(error={}, now=now),
         {"pending", "running", "suspended"},
@@ -55,11 +48,11 @@ def test_a_run_changes_only_from_where_it_may(change: str, state: str) -> None:
     assert (changed, run.status) == ((1, becomes) if state in allowed else (0, state))
 
 
-@pytest.mark.parametrize("change", ["suspend", "hand_back", "complete"])
-def test_a_turn_that_is_not_the_runs_any_more_changes_nothing(change: str) -> None:
+def test_a_lease_is_extended_only_for_the_turn_that_holds_it() -> None:
     run = RunFactory(running=True, turn=2)
-    assert CHANGES[change][0](Run.objects.filter(pk=run.pk), timezone.now()) == 0
-    assert Run.objects.filter(pk=run.pk).extend_lease(1, lease_until=timezone.now()) == 0
+    later = timezone.now() + timedelta(hours=1)
+    assert Run.objects.filter(pk=run.pk).extend_lease(1, lease_until=later) == 0
+    assert Run.objects.filter(pk=run.pk).extend_lease(2, lease_until=later) == 1
 
 
 def test_a_claim_raises_the_number_of_the_turn() -> None:
@@ -114,7 +107,6 @@ def test_a_hook_is_settled_once() -> None:
     hook = HookFactory(received=True, answer=1)
     hooks = Hook.objects.filter(pk=hook.pk)
     now = timezone.now()
-    assert hooks.receive(2, by=None, label="", channel="", now=now) == 0
     assert hooks.expire(now=now + timedelta(days=9)) == []
     assert hooks.cancel(now=now, reason="") == []
     assert hooks.reopen() == 0

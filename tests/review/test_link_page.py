@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from django_stephooks.links import make_link_token
 from django_stephooks.models import Event, Hook, Run
+from django_stephooks.models.statements import Statements
 from django_stephooks.services.digest import digest_of
 from django_stephooks.services.hooks import resume_hook
 from django_stephooks.services.links import revoke_links
@@ -541,13 +542,13 @@ def test_permission_lost_at_the_very_moment_of_the_click(visitor: Visitor, monke
 
     hook = HookFactory(reviewers=None)
     page = visitor.open(path_of(hook))
-    lock_run = service.lock_run
+    statements = service.statements
 
-    def reassigned(pk: Any) -> Run:
+    def reassigned(alias: str) -> Statements:
         Hook.objects.filter(pk=hook.pk).update(reviewers=["email:eve@example.com"])
-        return lock_run(pk)
+        return statements(alias)
 
-    monkeypatch.setattr(service, "lock_run", reassigned)
+    monkeypatch.setattr(service, "statements", reassigned)
     assert visitor.press(page).status_code == 403
     assert again(hook).status == Hook.Status.PENDING
 

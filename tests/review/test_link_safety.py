@@ -6,7 +6,9 @@ import logging
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.cache import cache
+from django.db import OperationalError, connection
 from django.test import Client
 
 from django_stephooks.links import make_link_token
@@ -236,6 +238,37 @@ def test_links_are_in_no_log(
     assert response.status_code >= 400
     assert token not in caplog.text
     assert hook.token not in caplog.text
+
+
+def test_link_is_in_no_log_when_the_database_is_away(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook = HookFactory()
+    form = filled(visitor, path_of(hook))
+
+    def be_away(*args: Any) -> None:
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr("django_stephooks.review.views.open_link", be_away)
+    for response in (visitor.open(path_of(hook)), visitor.client.post(path_of(hook), form)):
+        assert response.status_code == 503
+        assert "Open the link again" in text_of(response)
+        assert response["Cache-Control"] == "no-store"
+    assert "the server closed the connection" in caplog.text
+    assert make_link_token(hook, DANA) not in caplog.text
+
+
+def test_request_that_broke_off_is_undone_if_requests_are_atomic(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin_and_break(*args: Any) -> None:
+        UserFactory(username="half-made")
+        raise RuntimeError
+
+    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
+    monkeypatch.setattr("django_stephooks.review.views.open_link", begin_and_break)
+    assert visitor.open(path_of(HookFactory())).status_code == 503
+    assert not get_user_model().objects.filter(username="half-made").exists()
 
 
 def test_number_of_queries_does_not_grow_with_the_context(

@@ -13,7 +13,7 @@ from redis import Redis
 from rq import Queue, SimpleWorker
 
 from demo_project.embedded_redis import EmbeddedRedis
-from django_stephooks.runtimes import base, inline, rq
+from django_stephooks.runtimes import base, inline, rq, scheduler
 
 from . import stand_in
 
@@ -45,6 +45,14 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for _, client in rq._here._clients:
         client.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_due(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The scheduler finds nothing in the database, but for what `stand_in.due` says."""
+    monkeypatch.setattr(scheduler, "UNTIL_DUE", f"{stand_in.__name__}.seconds_until_due")
+    yield
+    stand_in.due.clear()
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from collections.abc import Callable
 worked: list[str] = []
 swept: list[int] = []
 during: list[Callable[[str], None]] = []
+# What the database says, look after look: seconds, or an error that it raises.
+due: list[float | Exception] = []
 
 
 def reset() -> None:
@@ -22,3 +24,10 @@ def work(queue: str) -> None:
 
 def sweep() -> None:
     swept.append(1)
+
+
+def seconds_until_due(*, longest: float) -> float:
+    seconds = due.pop(0) if due else longest
+    if isinstance(seconds, Exception):
+        raise seconds
+    return min(seconds, longest)

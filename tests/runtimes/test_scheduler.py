@@ -18,6 +18,7 @@ import django_rq
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 from django_rq.queues import get_queue
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -203,6 +204,85 @@ def test_queue_that_does_not_exist_is_named(redis: Redis, settings: Any) -> None
         make().run(burst=True)
 
 
+# --- what is due before the next interval ---
+
+
+def swept_already(sweeper: SweepScheduler, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The sweep has just been made and is not due for an hour. Gives the pauses of one more tick."""
+    sweeper.sweep_interval = 3600
+    sweeper.run(burst=True)
+    work_off(rq.open_queue("default"))
+    return in_ticks(monkeypatch)
+
+
+def test_sweep_comes_when_a_deadline_passes(sweeper: SweepScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    swept_already(sweeper, monkeypatch)
+    stand_in.due.append(0)
+    with pytest.raises(SystemExit):
+        sweeper.run()
+    assert waiting() == [SWEEP_ID]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pause"),
+    [
+        (0.6, 0.6),
+        (0.001, scheduler.LEAST_SECONDS),
+        (0, scheduler.LEAST_SECONDS),
+        (30, scheduler.LOOK_SECONDS),
+    ],
+)
+def test_scheduler_wakes_when_something_is_due(
+    sweeper: SweepScheduler, monkeypatch: pytest.MonkeyPatch, seconds: float, pause: float
+) -> None:
+    pauses = swept_already(sweeper, monkeypatch)
+    stand_in.due.append(seconds)
+    with pytest.raises(SystemExit):
+        sweeper.run()
+    assert sweeper._pause == pause
+    assert pauses[0] <= pause
+    assert bool(waiting()) == (seconds == 0)
+
+
+def test_scheduler_goes_on_without_a_database(
+    sweeper: SweepScheduler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stand_in.due.append(OperationalError("gone away"))
+    sweeper.run(burst=True)
+    assert waiting() == [SWEEP_ID]
+    assert "gone away" in caplog.text
+    assert sweeper._pause == sweeper._interval
+
+
+def test_sweep_that_no_worker_takes_is_made_by_the_scheduler(sweeper: SweepScheduler, redis: Redis) -> None:
+    sweeper.run(burst=True)
+    assert stand_in.swept == []
+    stand_in.due.append(0)
+    sweeper.run(burst=True)
+    assert stand_in.swept == [1]
+    assert waiting() == [SWEEP_ID]
+
+
+def test_sweep_that_fails_in_the_scheduler_does_not_end_it(
+    sweeper: SweepScheduler, redis: Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise OperationalError("gone away")
+
+    sweeper.run(burst=True)
+    come_due(redis)
+    monkeypatch.setattr(stand_in, "sweep", fail)
+    sweeper.run(burst=True)
+    assert "gone away" in caplog.text
+
+
+def test_sweep_is_taken_before_the_bells_that_wait(sweeper: SweepScheduler) -> None:
+    rq.RQRuntime().ring("default")
+    sweeper.run(burst=True)
+    assert waiting()[0] == SWEEP_ID
+    assert len(waiting()) == 2
+
+
 # --- the project's own scheduled jobs ---
 
 
@@ -269,7 +349,7 @@ def test_unreadable_job_is_logged_and_stops_no_other(
     assert redis.zrange(SCHEDULE, 0, -1) == [SWEEP_ID.encode()]
     logged = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
     assert len(logged) == 2
-    assert f"Scheduled job {broken.id} can not be read" in logged[-1] + logged[0]
+    assert f"Scheduled job {broken.id!r} can not be read" in logged[-1] + logged[0]
 
 
 def test_job_that_only_a_worker_may_be_able_to_read_is_left_to_it(

@@ -31,12 +31,17 @@ class Passes:
         self.outcomes = list(outcomes)
         self.pauses: list[float] = []
         self.tidied = 0
+        # When something is due next, sweep after sweep; else nothing is.
+        self.due: list[float] = []
 
     def sweep(self) -> SweepResult:
         outcome = self.outcomes.pop(0)
         if isinstance(outcome, type):
             raise outcome("gone away")
         return outcome  # type: ignore[no-any-return]
+
+    def seconds_until_due(self, *, longest: float) -> float:
+        return min(longest, self.due.pop(0) if self.due else longest)
 
     def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -51,6 +56,7 @@ class Passes:
 def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def start(passes: Passes, *arguments: str) -> str:
         monkeypatch.setattr(command, "sweep", passes.sweep)
+        monkeypatch.setattr(command, "seconds_until_due", passes.seconds_until_due)
         monkeypatch.setattr(command.time, "sleep", passes.sleep)
         monkeypatch.setattr(command, "close_old_connections", passes.tidy)
         out = StringIO()
@@ -91,6 +97,14 @@ def test_loop_sweeps_as_often_as_it_is_told(run: Any) -> None:
     passes = Passes(NOTHING, NOTHING)
     run(passes, "--loop", "--interval", "0.5")
     assert passes.pauses == [0.5, 0.5]
+
+
+def test_loop_is_there_when_the_next_deadline_passes(run: Any) -> None:
+    passes = Passes(NOTHING, NOTHING, NOTHING, NOTHING)
+    # The third is due still: somebody holds it.
+    passes.due = [3.5, 60, 0]
+    run(passes, "--loop")
+    assert passes.pauses == [3.5, 5, command.SHORTEST_PAUSE, 5]
 
 
 def test_loop_waits_longer_and_longer_for_a_broken_database(

@@ -212,8 +212,9 @@ def test_a_retried_run_does_again_only_what_failed(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_retried_run_asks_its_open_question_again_under_the_same_token(
-    monkeypatch: pytest.MonkeyPatch, seen: list[Any]
+    monkeypatch: pytest.MonkeyPatch, seen: list[Any], settings: Any
 ) -> None:
+    settings.STEPHOOKS = {**settings.STEPHOOKS, "DEPLOY_GRACE": 0}
     run = workflows.question.start()
     token = hook_of(run).token
     definitions = registry_module._definitions

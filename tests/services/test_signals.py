@@ -69,6 +69,14 @@ def test_a_deadline_is_told(heard: list[Any], clock: Clock) -> None:
     assert sorted(heard) == [("hook_expired", "expired"), ("run_finished", "failed")]
 
 
+def test_a_deadline_that_a_turn_comes_upon_is_told(
+    heard: list[Any], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workflows, "tell", lambda token: clock.advance("2h"))
+    workflows.question.start("1h", "return")
+    assert ("hook_expired", "expired") in heard
+
+
 def test_a_cancellation_is_told(heard: list[Any]) -> None:
     run = workflows.question.start()
     heard.clear()
@@ -76,7 +84,10 @@ def test_a_cancellation_is_told(heard: list[Any]) -> None:
     assert heard == [("hook_cancelled", "cancelled"), ("run_finished", "cancelled")]
 
 
-def test_a_question_that_ends_with_its_run_is_told(heard: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_that_ends_with_its_run_is_told(
+    heard: list[Any], monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.STEPHOOKS = {**settings.STEPHOOKS, "DEPLOY_GRACE": 0}
     run = workflows.question.start()
     heard.clear()
     monkeypatch.setattr(registry_module, "_definitions", {})

@@ -14,7 +14,7 @@ from django_stephooks.engine import store
 from django_stephooks.engine.worker import advance
 from django_stephooks.models import Event, Hook, Run, Sweep
 from django_stephooks.services import sweep as module
-from django_stephooks.services.sweep import SweepResult, sweep
+from django_stephooks.services.sweep import SweepResult, seconds_until_due, sweep
 from tests.app import workflows
 from tests.clock import Clock
 from tests.factories import HookFactory, RunFactory
@@ -198,6 +198,49 @@ def test_every_part_finds_its_own_in_one_pass(no_worker: list[str], clock: Clock
     assert {again(run).status for run in (asked, asleep, crashed, forgotten)} == {"pending"}
     assert again(hopeless).status == Run.Status.FAILED
     assert sweep() == SweepResult(rung=1)  # nobody took the forgotten one
+
+
+def test_every_queue_with_forgotten_runs_is_rung_and_no_other(no_worker: list[str], clock: Clock) -> None:
+    for queue in ("b", "a", "c", "b"):
+        RunFactory(queue=queue)
+    clock.advance("1m")
+    for queue in ("d", "a"):
+        RunFactory(queue=queue)
+    assert sweep().rung == 3
+    assert bells.rung_again == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        lambda at: HookFactory(expires_at=at),
+        lambda at: HookFactory(expires_at=at, on_timeout="return"),
+        lambda at: RunFactory(sleeping=True, due_at=at),
+        lambda at: RunFactory(running=True, due_at=at),
+    ],
+    ids=["raise", "return", "timer", "lease"],
+)
+def test_the_next_moment_to_sweep_at_is_known(no_worker: list[str], clock: Clock, what: Any) -> None:
+    assert seconds_until_due(longest=5) == 5
+    what(clock.now + timedelta(seconds=3))
+    assert seconds_until_due(longest=5) == 3
+    assert seconds_until_due(longest=1) == 1
+    clock.advance("3s")
+    assert seconds_until_due(longest=5) == 0
+    clock.advance("1h")
+    assert seconds_until_due(longest=5) == 0
+    sweep()
+    assert seconds_until_due(longest=5) == 5
+
+
+def test_what_no_sweep_acts_on_is_no_moment_to_sweep_at(no_worker: list[str], clock: Clock) -> None:
+    HookFactory(expires_at=None)
+    HookFactory(overdue=True)
+    HookFactory(expires_at=clock.now + timedelta(seconds=1), received=True).run.delete()
+    RunFactory()
+    RunFactory(completed=True)
+    clock.advance("1s")
+    assert seconds_until_due(longest=5) == 5
 
 
 def queries_of_a_sweep() -> int:

@@ -9,9 +9,13 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.management import CommandError, call_command
+from django.core.management.base import OutputWrapper
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_stephooks import step_hook, workflow
+from django_stephooks.management.commands import stephooks_prune as command
 from django_stephooks.models import Event, Hook, Run, Sweep
 from django_stephooks.services.runs import cancel_run
 
@@ -169,7 +173,7 @@ class TestDoctor:
         out = io.StringIO()
         with pytest.raises(SystemExit):
             call_command("stephooks_doctor", stdout=out)
-        assert "Nobody works on it. Start `manage.py rqworker default`" in out.getvalue()
+        assert "Nobody works on it. Start `manage.py stephooks_worker default`" in out.getvalue()
         settings.RQ_QUEUES = {"default": {"UNIX_SOCKET_PATH": "/nowhere/redis.sock", "DB": 0}}
         with pytest.raises(SystemExit):
             call_command("stephooks_doctor", stdout=out)
@@ -201,6 +205,33 @@ class TestPrune:
     def test_waiting_runs_stay_even_with_a_retention_of_zero(self, runs):
         call("stephooks_prune", "--older-than", "0", batch=1)
         assert self.left(runs) == {"waiting"}
+
+    def test_what_is_interrupted_says_how_far_it_came_and_goes_on_when_it_is_called_again(
+        self, runs, monkeypatch
+    ):
+        # Progress, told after each batch here, is where it is interrupted.
+        monkeypatch.setattr(command, "PROGRESS_SECONDS", 0)
+        said = []
+
+        def interrupt(self, text: str = "", *args: object, **kwargs: object) -> None:
+            said.append(text)
+            if "so far" in text:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(OutputWrapper, "write", interrupt)
+        call("stephooks_prune", "--older-than", "0", batch=1)
+        assert said == ["1 so far …", "Stopped; call it again to go on.", "1 finished runs deleted."]
+        assert len(self.left(runs)) == 2
+        monkeypatch.undo()
+        assert call("stephooks_prune", "--older-than", "0") == "1 finished runs deleted.\n"
+        assert self.left(runs) == {"waiting"}
+
+    def test_arguments_and_results_are_not_read_to_be_deleted(self, runs):
+        with CaptureQueriesContext(connection) as queries:
+            call("stephooks_prune", "--older-than", "0")
+        selected = " ".join(query["sql"].partition(" FROM ")[0] for query in queries)
+        assert "arguments" not in selected
+        assert "payload" not in selected
 
     def test_a_dry_run_only_counts(self, runs):
         assert call("stephooks_prune", "--older-than", "90d", "--dry-run").startswith("1 finished runs would")

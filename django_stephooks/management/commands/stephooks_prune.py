@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from argparse import ArgumentParser, ArgumentTypeError
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from django_stephooks.durations import parse_duration
-from django_stephooks.services.prune import prunable, prune
+from django_stephooks.services.prune import prunable, prune_in_batches
+
+PROGRESS_SECONDS = 5
 
 
 class Command(BaseCommand):
@@ -33,7 +36,19 @@ class Command(BaseCommand):
         if options["dry_run"]:
             self.stdout.write(f"{prunable(before)} finished runs would be deleted.")
         else:
-            self.stdout.write(f"{prune(before, batch=max(options['batch'], 1))} finished runs deleted.")
+            self._prune(before, max(options["batch"], 1))
+
+    def _prune(self, before: datetime, batch: int) -> None:
+        deleted, told = 0, time.monotonic()
+        try:
+            for count in prune_in_batches(before, batch=batch):
+                deleted += count
+                if time.monotonic() - told >= PROGRESS_SECONDS:
+                    self.stderr.write(f"{deleted} so far …")
+                    told = time.monotonic()
+        except KeyboardInterrupt:
+            self.stderr.write("Stopped; call it again to go on.")
+        self.stdout.write(f"{deleted} finished runs deleted.")
 
 
 def _age(text: str) -> timedelta:

@@ -15,13 +15,15 @@ from django.db import close_old_connections
 
 from django_stephooks.conf import app_settings
 from django_stephooks.durations import parse_duration
-from django_stephooks.services.sweep import sweep
+from django_stephooks.services.sweep import seconds_until_due, sweep
 
 from ._arguments import positive_seconds
 
 logger = logging.getLogger("django_stephooks")
 
 LONGEST_PAUSE = 60
+# What is still due after a sweep is held by somebody, who will let go of it.
+SHORTEST_PAUSE = 0.25
 
 
 class Command(BaseCommand):
@@ -56,12 +58,13 @@ class Command(BaseCommand):
             close_old_connections()
             try:
                 result = sweep()
+                due = seconds_until_due(longest=interval)
             except django.db.Error as error:
                 # A restarting database is waited for; everything else is a bug and ends the loop.
                 logger.warning("The sweep could not use the database: %s", error)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = min(2 * max(pause, interval), LONGEST_PAUSE)
             else:
-                pause = interval
+                pause = max(due, min(SHORTEST_PAUSE, interval))
                 if any(dataclasses.astuple(result)):
                     self.stdout.write(str(result))
             time.sleep(pause)
