@@ -1,0 +1,3 @@
+"""A module that ends the process of whoever imports it."""
+
+raise SystemExit("imported")
