@@ -1,0 +1,1 @@
+"""What this costs, measured: `make bench`, or `python -m benchmarks --help`. No test asserts a time."""
