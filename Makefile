@@ -116,11 +116,14 @@ e2e: $(VENV)/.e2e-installed ## the desk in a real browser; Chromium must be ther
 screenshots: $(VENV)/.e2e-installed ## pictures of the desk for the documentation, into docs/images
 	$(browser-tests) -p no:randomly tests/e2e/screenshots.py
 
-bench: ## measure, and write benchmarks/results.json
-	@$(NOT_BUILT)
+bench: $(VENV)/.dev-installed ## measure on PostgreSQL and Redis, write benchmarks/results.* (ARGS="--quick": try it)
+	$(PY) -m benchmarks $(ARGS)
 
-chaos: ## kill what can be killed for SECONDS=60 (SEED=… repeats a run)
-	@$(NOT_BUILT)
+# How long `make chaos` goes on; a given SEED repeats the plan of an earlier run.
+SECONDS := 60
+SEED :=
+chaos: $(VENV)/.dev-installed ## kill what can be killed for SECONDS=60 (SEED=… repeats a run)
+	@$(PY) -m tests.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 docs: $(VENV)/.test-installed ## run the code that the documentation shows, and follow its links
 	$(PY) -m pytest tests/acceptance/test_docs.py tests/acceptance/test_readme.py tests/desk
