@@ -42,7 +42,7 @@ class CheckFailed(Exception):
 
 
 class Check:
-    """The five things that must be true of a running demo, in order; each returns its line."""
+    """The six things that must be true of a running demo, in order; each returns its line."""
 
     def __init__(self, demo: Demo) -> None:
         self.demo = demo
@@ -62,6 +62,7 @@ class Check:
             self.the_approved_story_is_published,
             self.an_unanswered_story_takes_its_branch_at_the_deadline,
             self.a_story_survives_the_death_of_its_worker,
+            self.the_clerk_asks_a_colleague_and_the_reader_is_answered,
         )
 
     def a_waiting_story_leaves_the_worker_free(self) -> str:
@@ -133,6 +134,32 @@ class Check:
         _expect(prepared == 1, f"a recorded step was begun {prepared} times")
         pids = " ".join(map(str, killed))
         return f"a third one survived kill -9 {pids} in mid-step, with no recorded step repeated"
+
+    def the_clerk_asks_a_colleague_and_the_reader_is_answered(self) -> str:
+        from django_stephooks.models import Run
+        from django_stephooks.streaming import stream_url
+
+        reader, question, answer = Browser(self.demo.url), "Where is the check's paper?", "Under the mat."
+        reader.open("/")
+        reader.follow("Ask us")
+        reader.fill(message=question)
+        run = Run.objects.get(workflow__endswith=".support.workflows.reply")
+
+        def waits() -> bool:
+            run.refresh_from_db()
+            _expect(run.status != "failed", f"the clerk's run failed: {run.error}")
+            return run.status == "suspended" and run.hooks.pending().exists()
+
+        self._wait(waits, "the clerk to ask a colleague")
+        self.editor.open("/admin/django_stephooks/hook/")
+        self.editor.follow(question)
+        self.editor.fill(answer=answer)
+        self._wait(lambda: answer in reader.open("").text, "the colleague's answer to reach the reader")
+        self._wait(lambda: Run.objects.get(pk=run.pk).status == "completed", "the clerk to finish")
+        stream = Browser(self.demo.url).open(stream_url(run)).text
+        _expect(stream.count(answer) == 1, f"the stream has the answer {stream.count(answer)} times")
+        _expect("4 questions left" in reader.open("").text, "the question did not cost one credit")
+        return "an agent asked a colleague, and the reader, not logged in, was told: one credit"
 
     def _the_approved_story(self) -> Story:
         _expect(self.approved is not None, "there is no first story")

@@ -42,7 +42,7 @@ class Demo:
             "NEWSROOM_PACE": str(pace),
             "NEWSROOM_SLOW": str(slow),
         }
-        self.worker = self._child("worker", "rqworker", "default")
+        self.worker = self._child("worker", "newsroom_worker", "default")
         self.scheduler = self._child("scheduler", "stephooks_scheduler", "--interval", "1")
         self.web = self._child("web", "runserver", "--noreload")
         self._to_stop: list[Child] = []
@@ -194,6 +194,10 @@ def welcome(demo: Demo) -> str:
      It stops for its editor. Meanwhile the worker is free.
   2. Log in as editor (password: editor) and answer:        {demo.url}admin/django_stephooks/hook/
   3. Read it on the front page.
+
+  An agent that asks people: write to the readers' desk,    {demo.url}support/
+  see it answer word by word, and answer as editor what it asks a colleague (in the admin, or by the
+  link in the mail). It goes on before your eyes.
 
   admin (password: admin) sees everything: {demo.url}admin/
   Mail is in {demo.folder / "mail"}

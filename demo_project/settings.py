@@ -35,6 +35,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "django_rq",
     "demo_project.newsroom",
+    "demo_project.support",
 ]
 
 MIDDLEWARE = [

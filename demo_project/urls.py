@@ -1,4 +1,4 @@
-"""URLs of the demo: the newsroom in front, the admin behind (with RQ's dashboard inside it)."""
+"""URLs of the demo: newsroom and readers' desk in front, the admin behind (with RQ's dashboard inside it)."""
 
 from django.contrib import admin
 from django.urls import include, path
@@ -8,5 +8,6 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("review/", include("django_stephooks.review.urls")),
     path("api/stephooks/", include("django_stephooks.api.urls")),
+    path("support/", include("demo_project.support.urls")),
     path("", include("demo_project.newsroom.urls")),
 ]

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ModelMessagesTypeAdapter, ToolDenied
 from pydantic_ai.messages import ToolCallPart
 
@@ -42,14 +43,16 @@ def run_agent(
     What was said is stored where the agent asks and when it is done, so what it does between two
     questions is done again if the process is killed there: a tool with a side effect is one to approve.
     `timeout`, `on_created`, `reviewers`: as for `step_hook`; with `on_timeout="return"` the agent is
-    told that nobody answered. Other options are for `agent.run_sync`. The output must be storable.
+    told that nobody answered. Other options are for `agent.run`. The output must be storable.
     """
     with call_within(name, "run_agent") as within:
         talk = Talk(within, load_step_checkpoint(), name, timeout, on_timeout, on_created, reviewers)
         while not talk.is_over:
             if talk.requests is not None:
                 talk.answered(wait_all(*talk.questions()))
-            save_step_checkpoint(talk.add(agent.run_sync(*talk.prompt(prompt), **talk.history, **options)))
+            # Not `run_sync`, which leaves an event loop behind in the worker's thread.
+            run = async_to_sync(agent.run)
+            save_step_checkpoint(talk.add(run(*talk.prompt(prompt), **talk.history, **options)))
         return talk.output
 
 

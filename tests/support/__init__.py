@@ -1,0 +1,1 @@
+"""The readers' desk of the demo."""
