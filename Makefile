@@ -14,7 +14,7 @@ WORKERS := $(if $(ARGS),0,2)
 COVERAGE :=
 # `make ci` notes here how each stage ended.
 CI_SUMMARY := .ci-summary
-CI_STAGES := lint types stateful test-postgres test-mariadb test-django61 coverage-report e2e demo-check clean-clone
+CI_STAGES := lint types stateful test-postgres test-mariadb test-django61 coverage-report e2e demo-check chaos clean-clone
 
 # $(call python-at-least,MINOR,CANDIDATES): a shell expression that prints the first that is.
 python-at-least = { for python in $(2); do \
@@ -127,8 +127,6 @@ chaos: $(VENV)/.dev-installed ## kill what can be killed for SECONDS=60 (SEED=â€
 
 docs: $(VENV)/.test-installed ## run the code that the documentation shows, and follow its links
 	$(PY) -m pytest tests/acceptance/test_docs.py tests/acceptance/test_readme.py tests/desk
-
-NOT_BUILT = echo "make $@: not built yet." >&2; exit 1
 
 # --- checks ---
 

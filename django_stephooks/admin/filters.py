@@ -45,7 +45,7 @@ class StatusFilter(admin.SimpleListFilter):
         if self.value() is None:
             return queryset.waiting(now)
         if self.value() == Hook.Status.EXPIRED:
-            return queryset.filter(status=Hook.Status.EXPIRED) | queryset.past_deadline(now)
+            return queryset.expired(now)
         if self.value() == self.ALL:
             return queryset
         return queryset.filter(status=self.value())

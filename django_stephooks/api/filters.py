@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from django.db.models import Q
 from django.utils import timezone
 from rest_framework import serializers
 
@@ -73,8 +72,7 @@ def _of_status(hooks: HookQuerySet, status: str, now: datetime) -> HookQuerySet:
     if status == Hook.Status.PENDING:
         return hooks.waiting(now)
     if status == Hook.Status.EXPIRED:
-        late = Q(status=Hook.Status.PENDING, expires_at__lte=now) & ~Q(on_timeout=Hook.OnTimeout.SUSPEND)
-        return hooks.filter(Q(status=Hook.Status.EXPIRED) | late)
+        return hooks.expired(now)
     return hooks.filter(status=status)
 
 

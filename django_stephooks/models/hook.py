@@ -48,6 +48,11 @@ class HookQuerySet(models.QuerySet["Hook"]):
         """Those that count as expired, whether or not a sweep has come by."""
         return self.with_deadline().filter(expires_at__lte=now)
 
+    def expired(self, now: datetime) -> HookQuerySet:
+        """Whether or not a sweep has come by."""
+        late = Q(status=Hook.Status.PENDING, expires_at__lte=now, on_timeout__in=Hook.EXPIRING)
+        return self.filter(Q(status=Hook.Status.EXPIRED) | late)
+
     def waiting(self, now: datetime) -> HookQuerySet:
         """Those that can be answered now."""
         return self.pending().filter(

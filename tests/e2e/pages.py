@@ -294,9 +294,10 @@ def hook_cancelled(open_as: Open, dana: Any) -> Page:
 
 @page
 def hook_of_a_failed_run(open_as: Open, dana: Any) -> Page:
+    """As somebody who may see runs: to others no page shows where the code was."""
     hook = newsroom.ask(newsroom.print_paper)
     resume_hook(hook.token, {"approved": True, "comment": "Print it.", "reviewer": "dana"}, by=dana)
-    page = open_as(dana, address(hook))
+    page = open_as(operator(), address(hook))
     page.get_by_text("Traceback", exact=True).click()
     return page
 
