@@ -118,6 +118,7 @@ screenshots: $(VENV)/.e2e-installed ## pictures of the desk for the documentatio
 
 bench: $(VENV)/.dev-installed ## measure on PostgreSQL and Redis, write benchmarks/results.* (ARGS="--quick": try it)
 	$(PY) -m benchmarks $(ARGS)
+	$(if $(ARGS),,$(PY) -m benchmarks.scale)
 
 # How long `make chaos` goes on; a given SEED repeats the plan of an earlier run.
 SECONDS := 60
