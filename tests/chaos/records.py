@@ -40,19 +40,20 @@ CREATE TRIGGER chaos_hook AFTER INSERT OR UPDATE ON django_stephooks_hook
 
 COMMITTED = "pg_xact_commit_timestamp(xmin)"
 
+# `key` and `call` alone are words of MySQL's.
 RUNS = """
-SELECT id, workflow, key, status, turn, recoveries, due_at, result, error, created_at, finished_at
-FROM django_stephooks_run ORDER BY id
+SELECT id, workflow, run.key, status, turn, recoveries, due_at, result, error, created_at, finished_at
+FROM django_stephooks_run run ORDER BY id
 """
 HOOKS = """
-SELECT id, public_id, run_id, call, name, status, on_timeout, created_at, expires_at, notified_at,
+SELECT id, public_id, run_id, hook.call, name, status, on_timeout, created_at, expires_at, notified_at,
     settled_at, payload, channel
-FROM django_stephooks_hook ORDER BY id
+FROM django_stephooks_hook hook ORDER BY id
 """
 EVENTS = """
-SELECT id, run_id, type, call, data, {committed} AS at FROM django_stephooks_event ORDER BY id
+SELECT id, run_id, type, event.call, data, {committed} AS at FROM django_stephooks_event event ORDER BY id
 """
-CHECKPOINTS = "SELECT id, run_id, call FROM django_stephooks_stepcheckpoint ORDER BY id"
+CHECKPOINTS = "SELECT id, run_id, saved.call FROM django_stephooks_stepcheckpoint saved ORDER BY id"
 STATES = """
 SELECT id, kind, row_id, status, turn, due_at, payload, expires_at, notified_at, {committed} AS at
 FROM chaos_history ORDER BY id
