@@ -61,6 +61,12 @@ class TestLookingAround:
         assert call("stephooks", "runs", "list", "--workflow", "ask_for_release")
         assert call("stephooks", "runs", "list", "--workflow", "fall_over") == ""
 
+    @pytest.mark.parametrize("limit", ["-1", "0", "many"])
+    def test_a_list_of_no_length_is_refused(self, hook, limit):
+        with pytest.raises(CommandError, match="not a whole number of at least 1"):
+            call("stephooks", "hooks", "list", f"--limit={limit}")
+        assert call("stephooks", "hooks", "list", "--limit=1")
+
     @pytest.mark.parametrize("by", ["pk", "public_id"])
     def test_a_hook_is_shown_with_its_context_and_without_its_token(self, hook, by):
         shown = call("stephooks", "hooks", "show", str(getattr(hook, by)))

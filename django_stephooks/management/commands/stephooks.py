@@ -20,6 +20,8 @@ from django_stephooks.services.hooks import resume_hook
 from django_stephooks.services.rules import actions_for, has_permission
 from django_stephooks.services.runs import cancel_run, retry_run
 
+from ._arguments import count
+
 
 class Command(BaseCommand):
     help = "Lists, shows, answers, cancels and retries: `stephooks hooks list`, `stephooks runs show 41`, …"
@@ -37,7 +39,7 @@ class Command(BaseCommand):
             listing = actions.add_parser("list", help=f"the latest {what}")
             listing.add_argument("--status", choices=states)
             listing.add_argument("--workflow", help="the whole name, or the last part of it")
-            listing.add_argument("--limit", type=int, default=50)
+            listing.add_argument("--limit", type=count, default=50)
             actions.add_parser("show", help="everything about one").add_argument("id")
         resume = hooks.add_parser("resume", help="answer one")
         resume.add_argument("id")

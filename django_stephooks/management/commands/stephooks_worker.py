@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -11,7 +11,7 @@ from django.utils.module_loading import import_string
 
 from django_stephooks.conf import app_settings
 
-from ._arguments import positive_seconds
+from ._arguments import count, positive_seconds
 
 LEVELS = {0: "WARNING", 1: "INFO"}
 
@@ -29,14 +29,14 @@ class Command(BaseCommand):
             help="Names in RQ_QUEUES, the most urgent first (default: those of STEPHOOKS).",
         )
         parser.add_argument(
-            "--processes", type=_count, default=1, help="How many work side by side (default: 1)."
+            "--processes", type=count, default=1, help="How many work side by side (default: 1)."
         )
         parser.add_argument(
-            "--max-turns", type=_count, help="A process that made so many turns is replaced by a new one."
+            "--max-turns", type=count, help="A process that made so many turns is replaced by a new one."
         )
         parser.add_argument(
             "--max-memory",
-            type=_count,
+            type=count,
             metavar="MIB",
             help="A process that holds so many MiB after a turn is replaced by a new one.",
         )
@@ -89,9 +89,3 @@ class Command(BaseCommand):
 
 def _own_queues() -> list[str]:
     return list(dict.fromkeys(filter(None, [app_settings.QUEUE, app_settings.MAIL_QUEUE])))
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise ArgumentTypeError(f"{text!r} is not a whole number of at least 1.")
-    return int(text)
