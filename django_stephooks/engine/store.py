@@ -52,7 +52,7 @@ def any_ready(queue: str) -> bool:
 
 
 def load(run: Run) -> Journal:
-    """The run's journal: one query, and one more if it ever asked anybody anything."""
+    """The run's journal: one query (two with the ORM, if it ever asked anybody anything)."""
     return Journal(*statements(write_alias()).journal(run))
 
 
