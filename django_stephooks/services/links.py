@@ -22,11 +22,12 @@ from django_stephooks.conf import app_settings
 from django_stephooks.exceptions import FatalError, InvalidTokenError, NotAllowedError, RunStateError
 from django_stephooks.links import Link, base_url, check_link, found_in, normal_address
 from django_stephooks.models import Event, Hook, Run
+from django_stephooks.models.statements import statements
 from django_stephooks.models.transactions import transact, write_alias
 
 from .actors import actor_from
 from .rules import REVIEW, has_permission, is_user, not_allowed, refusal
-from .runs import lock_run, start
+from .runs import start
 
 # The workflow, in the package's own workflows.py, that mails one link to one recipient.
 SEND = "stephooks.send_review_mail"
@@ -273,14 +274,13 @@ def _renew(pk: int, run_id: int, by: Any) -> list[Run]:
 @transact
 def _revoke(pk: int, run_id: int, by: Any, *, again: int) -> Hook:
     now = timezone.now()
-    run = lock_run(run_id)
-    hooks = Hook.objects.using(write_alias())
-    hook = hooks.select_for_update().get(pk=pk)
+    alias = write_alias()
+    run, hook = statements(alias).lock(run_id, pk)
     if is_user(by) and not (by.is_active and has_permission(by, REVIEW, hook)):
         raise NotAllowedError(f"{by.get_username()} may not revoke links: that takes {REVIEW}.")
     if refused := refusal(hook, run, now):
         raise refused
-    hooks.filter(pk=pk).revoke_tokens()
+    Hook.objects.using(alias).filter(pk=pk).revoke_tokens()
     actor = actor_from(by)
     data = {"by": actor.label, "by_id": actor.user_id, "sent_again": again}
     revoked = Event(run=run, type=Event.Type.LINKS_REVOKED, call=hook.call, data=data, created_at=now)
