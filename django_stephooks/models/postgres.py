@@ -41,7 +41,7 @@ NEW_RUN_FIELDS = {name: field for name, field in RUN_FIELDS.items() if name != "
 EVENT_DATA: Any = Event._meta.get_field("data")
 CHECKPOINT_DATA: Any = StepCheckpoint._meta.get_field("data")
 # A statement takes 65,535 parameters.
-MOST_HOOKS = 1000
+MOST_HOOKS, MOST_EVENTS = 1000, 5000
 NEW_HOOK_FIELDS = [field for name, field in HOOK_FIELDS.items() if name not in ("id", "run_id")]
 
 # The uncorrelated subquery is evaluated once: exactly one row is locked, and changed.
@@ -150,7 +150,7 @@ class PostgresStatements(Statements):
         return None
 
     def settle(self, run: Run, columns: dict[str, Any], changes: Changes, *, now: datetime) -> None:
-        if len(changes.hooks) > MOST_HOOKS:
+        if len(changes.hooks) > MOST_HOOKS or len(changes.events) > MOST_EVENTS:
             return super().settle(run, columns, changes, now=now)
         parts = [HELD.format(assignments=_assignments(columns))]
         params = [self._prepared(RUN_FIELDS[name], value) for name, value in columns.items()]

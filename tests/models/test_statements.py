@@ -147,6 +147,14 @@ def test_events_are_written_in_order(write: Statements) -> None:
     assert written[0].data == data
 
 
+def test_so_many_events_that_no_statement_takes_them_are_written_too(write: Statements) -> None:
+    run = RunFactory(running=True)
+    changes = Changes(events=[entry(call=f"step:{number}") for number in range(14_000)])
+    write.settle(run, leased(timezone.now()), changes, now=timezone.now())
+    written = run.events.exclude(type=Event.Type.RUN_STARTED).order_by("pk")
+    assert list(written.values_list("call", flat=True)) == [entry.call for entry in changes.events]
+
+
 def test_hooks_are_stored_as_they_are_and_know_their_keys(write: Statements) -> None:
     run = RunFactory(running=True)
     now = timezone.now()
