@@ -154,7 +154,9 @@ class Turn:
         if self.end is not None:
             return self._fail(root.error or self.end)
         if root.suspended or root.error is not None:
-            if not holds_signal(error):
+            # One of several tasks failed while others wait: gather() raises that, and caught no signal.
+            beside = self.concurrent and isinstance(error, Exception)
+            if not holds_signal(error) and not beside:
                 self.warn_swallowed(root, error)
             return self._suspend(root, now)
         if isinstance(error, Exception):

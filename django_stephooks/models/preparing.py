@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.backends.postgresql.psycopg_any import is_psycopg3
+# Like Django: psycopg if it is there, else psycopg2. Neither is needed for other databases.
+try:
+    import psycopg
+except ImportError:
+    has_psycopg3 = False
+else:
+    has_psycopg3 = True
 
 # Statements with more parameters have many rows, hardly ever the same number twice, and are few.
 MOST_PARAMETERS = 80
 
-if is_psycopg3:
-    import psycopg
+if has_psycopg3:
 
     class PreparingCursor(psycopg.Cursor[Any]):
         def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
@@ -32,7 +37,7 @@ def cursor(connection: Any) -> Any:
     would not see the values.
     """
     pooled = connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS")
-    if not is_psycopg3 or pooled or connection.queries_logged:
+    if not has_psycopg3 or pooled or connection.queries_logged:
         return connection.cursor()
     connection.ensure_connection()
     raw = connection.connection

@@ -99,6 +99,22 @@ def test_gather_that_returns_exceptions_suspends_and_later_returns_only_real_one
 
 
 @workflow
+async def gather_one_that_fails() -> list[Any]:
+    return list(await asyncio.gather(fail(), ask("a"), ask("b")))
+
+
+def test_gather_that_raises_a_failure_beside_those_who_wait_has_swallowed_nothing():
+    run = again(gather_one_that_fails.start())
+    for _ in range(2):
+        assert run.status == Run.Status.SUSPENDED, run.error
+        answer(run, "yes", Hook.objects.filter(run=run, status=Hook.Status.PENDING).first().call)
+    assert run.status == Run.Status.FAILED
+    assert run.error["message"] == "no luck"
+    assert did.count("fails") == 1
+    assert Event.Type.STEP_WARNED not in events_of(run)
+
+
+@workflow
 async def task_group() -> list[str]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(ask(name)) for name in ("a", "b")]
